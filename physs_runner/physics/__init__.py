@@ -1,0 +1,1 @@
+"""Physics stated as text: expressions, equations and where they hold."""
