@@ -2,7 +2,8 @@
 
 The YAML groups under ``conf/`` fill these records; ``config.load`` checks keys,
 types and ranges against them. A field's ``metadata`` states its range
-(``minimum``, ``above``, ``maximum``) or its ``choices``.
+(``minimum``, ``above``, ``maximum``, ``below``) or its ``choices``; for a list or a
+mapping they hold for every member.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ def _choice(default: str, *choices: str) -> Any:
     return field(default=default, metadata={"choices": choices})
 
 
+def _names(default: tuple[str, ...], *choices: str) -> Any:
+    return field(default_factory=lambda: list(default), metadata={"choices": choices})
+
+
+MATERN_SMOOTHNESS = (0.5, 1.5, 2.5, 3.5)  # half-integers: the Markov members of the family
+
+
 @dataclass(frozen=True)
 class DeviceConfig:
     """Where arrays live: ``auto`` takes a GPU when there is one."""
@@ -32,16 +40,22 @@ class TimeKernelConfig:
     """A Markov kernel over time; ``parts`` are the members of a sum or product."""
 
     name: str = _choice("matern", "matern", "iwp", "periodic", "constant", "rbf", "sum", "product")
-    smoothness: float = _number(3.5, above=0)  # Matern: 0.5, 1.5, 2.5, 3.5
+    smoothness: float = field(default=3.5, metadata={"choices": MATERN_SMOOTHNESS})
     order: int = _number(1, minimum=0)  # integrated Wiener process: times integrated
     lengthscale: float = _number(1.0, above=0)  # in units of the time coordinate
     variance: float = _number(1.0, above=0)  # of the latent; diffusion for iwp
     period: float = _number(1.0, above=0)  # periodic only, in units of time
     harmonics: int = _number(6, minimum=1)  # periodic only: terms of its series
-    initial_variance: list[float] | None = None  # iwp only: start variance of each derivative
-    trainable: list[str] = field(default_factory=lambda: ["lengthscale", "variance"])
-    parts: list[Any] = field(default_factory=list)
-    latents: dict[str, Any] = field(default_factory=dict)  # overrides for single latents
+    # iwp only: start variance of each derivative
+    initial_variance: list[float] | None = field(default=None, metadata={"above": 0})
+    trainable: list[str] = _names(
+        ("lengthscale", "variance"), "lengthscale", "variance", "period"
+    )
+    parts: list[TimeKernelConfig] = field(default_factory=list)
+    # overrides for single latents; complete records once loaded
+    latents: dict[str, TimeKernelConfig] = field(
+        default_factory=dict, metadata={"overrides": True}
+    )
 
 
 @dataclass(frozen=True)
@@ -49,14 +63,16 @@ class SpaceKernelConfig:
     """A kernel over space; a leaf acts on ``dims`` (all of them by default)."""
 
     name: str = _choice("none", "none", "rbf", "matern", "periodic", "sum", "product")
-    smoothness: float = _number(2.5, above=0)
-    lengthscale: Any = 1.0  # a number, or one per dimension: {x: 0.1, y: 1.0}
+    smoothness: float = field(default=2.5, metadata={"choices": MATERN_SMOOTHNESS})
+    lengthscale: float | dict[str, float] = _number(1.0, above=0)  # or {x: 0.1, y: 1.0}
     period: float = _number(1.0, above=0)
     weight: float = _number(1.0, above=0)  # relative variance of a member of a sum
     dims: list[str] | None = None
-    trainable: list[str] = field(default_factory=lambda: ["lengthscale"])
-    parts: list[Any] = field(default_factory=list)
-    latents: dict[str, Any] = field(default_factory=dict)
+    trainable: list[str] = _names(("lengthscale",), "lengthscale", "period", "weight")
+    parts: list[SpaceKernelConfig] = field(default_factory=list)
+    latents: dict[str, SpaceKernelConfig] = field(
+        default_factory=dict, metadata={"overrides": True}
+    )
 
 
 @dataclass(frozen=True)
@@ -72,8 +88,8 @@ class InducingConfig:
     """Where the spatial features sit when they do not sit on the data."""
 
     method: str = _choice("grid", "grid", "kmeans", "given")
-    count: Any = 20  # a number, or one per dimension for a grid: {x: 10, y: 10}
-    points: list[Any] | None = None  # given: one row of coordinates per site
+    count: int | dict[str, int] = _number(20, minimum=1)  # in all, or a grid's {x: 10, y: 10}
+    points: list[list[float]] | None = None  # given: one row of coordinates per site
     trainable: bool = False
 
 
@@ -119,6 +135,15 @@ class InferenceConfig:
 
 
 @dataclass(frozen=True)
+class NoiseConfig:
+    """Variance of the Gaussian noise on the data, in squared units of the output."""
+
+    variance: float = _number(0.01, above=0)
+    trainable: bool = True
+    per_output: dict[str, float] = field(default_factory=dict, metadata={"above": 0})
+
+
+@dataclass(frozen=True)
 class WarmupConfig:
     """Natural-gradient steps with hyperparameters held, before training."""
 
@@ -154,9 +179,12 @@ class TrainingConfig:
 class PredictionConfig:
     """What is predicted besides the test points."""
 
-    grid: dict[str, int] | None = None  # points per coordinate; null: 200 (1-D) or 100 x 100
+    # points per coordinate; null: 200 (1-D) or 100 x 100
+    grid: dict[str, int] | None = field(default=None, metadata={"minimum": 1})
     derivatives: list[str] = field(default_factory=list)  # such as u_x
-    quantiles: list[float] = field(default_factory=lambda: [0.025, 0.5, 0.975])
+    quantiles: list[float] = field(
+        default_factory=lambda: [0.025, 0.5, 0.975], metadata={"above": 0, "below": 1}
+    )
     samples: int = _number(0, minimum=0)
     chunk: int = _number(20000, minimum=1)  # points at a time
 
@@ -165,7 +193,7 @@ class PredictionConfig:
 class FiguresConfig:
     """Which figures a run draws; ``png`` always, others on request."""
 
-    formats: list[str] = field(default_factory=lambda: ["png"])
+    formats: list[str] = _names(("png",), "png", "pdf", "svg")
 
 
 @dataclass(frozen=True)
@@ -186,6 +214,7 @@ class RunConfig:
     dataset: Any  # the record that datasets.registry holds for dataset.name
     physics: Any  # physs_runner.physics.spec.Physics
     kernel: KernelConfig
+    noise: NoiseConfig
     approximation: ApproximationConfig
     inference: InferenceConfig
     training: TrainingConfig

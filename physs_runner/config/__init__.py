@@ -1,0 +1,1 @@
+"""From YAML to a checked, frozen record of one run."""
