@@ -59,9 +59,7 @@ def read_record(
         if name in section:
             if field.metadata.get("overrides"):
                 continue  # read below, when the values they override are known
-            values[name] = read_value(
-                hints[name], section[name], _join(key, name), field.metadata
-            )
+            values[name] = read_value(hints[name], section[name], _join(key, name), field.metadata)
         elif base is not None:
             values[name] = getattr(base, name)
         elif _is_required(field):

@@ -48,14 +48,10 @@ class TimeKernelConfig:
     harmonics: int = _number(6, minimum=1)  # periodic only: terms of its series
     # iwp only: start variance of each derivative
     initial_variance: list[float] | None = field(default=None, metadata={"above": 0})
-    trainable: list[str] = _names(
-        ("lengthscale", "variance"), "lengthscale", "variance", "period"
-    )
+    trainable: list[str] = _names(("lengthscale", "variance"), "lengthscale", "variance", "period")
     parts: list[TimeKernelConfig] = field(default_factory=list)
     # overrides for single latents; complete records once loaded
-    latents: dict[str, TimeKernelConfig] = field(
-        default_factory=dict, metadata={"overrides": True}
-    )
+    latents: dict[str, TimeKernelConfig] = field(default_factory=dict, metadata={"overrides": True})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""The packaged config groups; a Python package so that they ship with an installation."""

@@ -1,0 +1,221 @@
+"""The Hydra application behind ``physs run``, ``physs sweep`` and ``physs check``.
+
+A command line is composed and checked once before Hydra sees it: mistakes end in one
+sentence before a folder is made. Then Hydra composes again, makes the run's folder,
+sets up its log and calls ``_job``, once or once per job of a sweep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from physs_runner.config.compose import (
+    CONFIG_NAME,
+    Request,
+    compose,
+    conf_directory,
+    resolve,
+    store_defaults,
+)
+from physs_runner.config.load import first_line, load
+from physs_runner.config.provenance import sentence
+from physs_runner.config.safety import check_hydra_section
+from physs_runner.config.schema import RunConfig
+from physs_runner.errors import ConfigError, PhyssError
+
+log = logging.getLogger(__name__)
+
+OPTIMISED_METRIC = "test/nlpd"  # what a sweeper minimises
+
+
+def run(arguments: list[str]) -> int:
+    """Run the Hydra application on a command line; return its exit code."""
+    options = _parse(arguments)
+    request = _request(options)
+    if not (options.help or options.hydra_help or options.shell_completion):
+        composed = _compose(options)
+        if _starts_a_run(options):
+            multirun = _is_multirun(options, composed)
+            if not multirun:
+                _load(composed, request)
+            _check_writable(composed, "hydra.sweep.dir" if multirun else "hydra.run.dir")
+    return _hand_to_hydra(_argv(arguments, options), request)
+
+
+def checked_config(arguments: list[str], command: str) -> RunConfig | None:
+    """Return the checked config of a command line, or None after printing help for it."""
+    options = _parse(arguments)
+    if options.help:
+        usage = f"physs {command} [--config-dir FOLDER] [group=option] [key=value]"
+        sys.stdout.write(f"usage: {usage}\n")
+        return None
+    if options.multirun:
+        raise ConfigError("--multirun", f"physs {command} looks at one config at a time")
+    return _load(_compose(options), _request(options))
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    """Read Hydra's options wherever they stand between the overrides."""
+    from hydra._internal.utils import get_args_parser
+
+    return get_args_parser().parse_intermixed_args(arguments)
+
+
+def _argv(arguments: list[str], options: argparse.Namespace) -> list[str]:
+    """Return the arguments with overrides first, the order that Hydra's parser accepts."""
+    rest = list(arguments)
+    for override in options.overrides:
+        rest.remove(override)
+    return [*options.overrides, *rest]
+
+
+def _request(options: argparse.Namespace) -> Request:
+    return Request(
+        overrides=tuple(options.overrides),
+        config_dir=options.config_dir,
+        config_name=options.config_name or CONFIG_NAME,
+    )
+
+
+def _compose(options: argparse.Namespace) -> Any:
+    request = _request(options)
+    if options.config_path is not None:
+        raise ConfigError("--config-path", "add your own folder with --config-dir instead")
+    try:
+        composed = compose(request, multirun=options.multirun)
+        check_hydra_section(composed)
+    except ConfigError as error:
+        raise PhyssError(sentence(error, request)) from error
+    return composed
+
+
+def _load(composed: Any, request: Request) -> RunConfig:
+    try:
+        return load(resolve(composed))
+    except ConfigError as error:
+        raise PhyssError(sentence(error, request)) from error
+
+
+def _starts_a_run(options: argparse.Namespace) -> bool:
+    return options.cfg is None and options.info is None and options.experimental_rerun is None
+
+
+def _is_multirun(options: argparse.Namespace, composed: Any) -> bool:
+    mode = composed.hydra.mode
+    return options.multirun or (mode is not None and mode.name == "MULTIRUN")
+
+
+def _check_writable(composed: Any, key: str) -> None:
+    """Raise when the folder of a run or sweep could not be made or written."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    try:
+        directory = Path(str(OmegaConf.select(composed, key)))
+    except OmegaConfBaseException as error:
+        raise ConfigError(key, first_line(error)) from error
+    existing = directory.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    if not existing.is_dir():
+        problem = f"{existing} is a file"
+    elif not os.access(existing, os.W_OK | os.X_OK):
+        problem = f"{existing} cannot be written"
+    else:
+        return
+    raise ConfigError(
+        key, f"cannot make the folder {directory}: {problem}; choose another with {key}=FOLDER"
+    )
+
+
+class JobFailed(PhyssError):
+    """A job of a sweep failed and its sentence is on the terminal already."""
+
+
+def _hand_to_hydra(argv: list[str], request: Request) -> int:
+    import hydra
+    from hydra.errors import HydraException
+
+    from physs_runner.config.composition_errors import explain
+
+    store_defaults()
+    # Hydra raises instead of printing its own traceback; the caller prints a sentence.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    sys.argv = [sys.argv[0], *argv]
+    application = hydra.main(
+        config_path=str(conf_directory()), config_name=CONFIG_NAME, version_base="1.3"
+    )(_job)
+    try:
+        application()
+    except JobFailed:
+        return 1
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except HydraException as error:
+        raise explain(error, request) from error
+    return 0
+
+
+def _job(composed: Any) -> float | None:
+    """Run one job in the folder that Hydra made for it; return the optimised metric."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+    from omegaconf import OmegaConf
+
+    settings = HydraConfig.get()
+    directory = Path(settings.runtime.output_dir)
+    logging.captureWarnings(True)
+    try:
+        config = _load(composed, _job_request(settings))
+        from physs_runner.console import make_reporter
+        from physs_runner.run import execute
+
+        resolved = OmegaConf.to_yaml(composed, resolve=True)
+        with make_reporter() as reporter:
+            summary = execute(config, resolved, directory, reporter)
+            reporter.summary(summary)
+        return _optimised(summary.metrics)
+    except Exception as error:
+        log.error("the run failed\n%s", traceback.format_exc())
+        text = _failure_text(error, directory)
+        sys.stderr.write(f"physs: {text}\n")
+        if settings.mode == RunMode.MULTIRUN:
+            raise JobFailed(text) from None  # the other jobs go on; the sweep ends with code 1
+        raise SystemExit(1) from None  # past Hydra's own report
+
+
+def _failure_text(error: Exception, directory: Path) -> str:
+    """Return the sentence about a failed run; a fault of the program names its log."""
+    if isinstance(error, PhyssError):
+        return str(error)
+    shown = os.path.relpath(directory / "log.txt")
+    where = str(directory / "log.txt") if shown.startswith("..") else shown
+    if isinstance(error, OSError) and error.strerror is not None:
+        return f"{error.filename or directory}: {error.strerror} (see {where})"
+    return f"internal error, {type(error).__name__}: {first_line(error)} (see {where})"
+
+
+def _job_request(settings: Any) -> Request:
+    """Return what this job was composed from, as Hydra recorded it."""
+    folders = [
+        source.path
+        for source in settings.runtime.config_sources
+        if source.provider == "command-line"
+    ]
+    return Request(
+        overrides=tuple(settings.overrides.task),
+        config_dir=folders[0] if folders else None,
+        config_name=settings.job.config_name,
+    )
+
+
+def _optimised(metrics: Mapping[str, Any]) -> float | None:
+    value = metrics.get(OPTIMISED_METRIC)
+    return None if value is None else float(value)

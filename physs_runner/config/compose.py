@@ -1,0 +1,139 @@
+"""Compose the YAML groups into one config, the way the command line will.
+
+The packaged groups come first, then a user's own folder, then the defaults that the
+records state: those make every key of the schema overridable by its plain name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from physs_runner.config import schema
+
+CONFIG_NAME = "config"
+DEFAULTS_NAME = "physs_defaults"  # the entry of config.yaml that stands for the records
+
+SECTIONS = {
+    "device": schema.DeviceConfig,
+    "kernel": schema.KernelConfig,
+    "noise": schema.NoiseConfig,
+    "approximation": schema.ApproximationConfig,
+    "inference": schema.InferenceConfig,
+    "training": schema.TrainingConfig,
+    "prediction": schema.PredictionConfig,
+    "figures": schema.FiguresConfig,
+    "tracking": schema.TrackingConfig,
+}
+
+
+class Request(NamedTuple):
+    """What a command line asks to be composed."""
+
+    overrides: tuple[str, ...] = ()
+    config_dir: str | None = None  # a user's own folder of groups
+    config_name: str = CONFIG_NAME
+
+
+def conf_directory() -> Path:
+    """Return the folder of the packaged groups, installed or in a source tree."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parent / "conf"
+
+
+def store_defaults() -> None:
+    """Register the records' default values under the name that config.yaml lists first."""
+    from hydra.core.config_store import ConfigStore
+
+    defaults = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()}
+    defaults |= {"seed": 0, "dtype": "float64"}
+    ConfigStore.instance().store(name=DEFAULTS_NAME, node=defaults, provider="physs_runner")
+
+
+def make_loader(config_dir: str | None = None) -> Any:
+    """Return Hydra's loader over the packaged groups and a user's own folder."""
+    from hydra._internal.config_loader_impl import ConfigLoaderImpl
+    from hydra._internal.utils import create_config_search_path
+    from hydra.core.config_search_path import SearchPathQuery
+    from hydra.core.utils import setup_globals
+
+    from physs_runner.errors import ConfigError
+
+    setup_globals()
+    store_defaults()
+    search_path = create_config_search_path(str(conf_directory()))
+    if config_dir is not None:
+        folder = Path(config_dir).absolute()
+        if not folder.is_dir():
+            raise ConfigError("--config-dir", f"there is no folder {config_dir}")
+        search_path.prepend(
+            provider="command-line",
+            path=f"file://{folder}",
+            anchor=SearchPathQuery(provider="schema"),
+        )
+    return ConfigLoaderImpl(config_search_path=search_path)
+
+
+def compose(request: Request, *, multirun: bool = False) -> Any:
+    """Return the composed DictConfig, Hydra's own node included.
+
+    Raises:
+        ConfigError: when a group, an option, a key or a file is wrong.
+    """
+    from hydra.types import RunMode
+
+    from physs_runner.config.composition_errors import explain
+
+    loader = make_loader(request.config_dir)
+    try:
+        return loader.load_configuration(
+            config_name=request.config_name,
+            overrides=list(request.overrides),
+            run_mode=RunMode.MULTIRUN if multirun else RunMode.RUN,
+        )
+    except Exception as error:  # whatever YAML can provoke must end in a sentence
+        raise explain(error, request) from error
+
+
+def resolve(composed: Any) -> Mapping[str, Any]:
+    """Return the job's part of a composed config as plain data, interpolations resolved.
+
+    Raises:
+        ConfigError: for an interpolation that leads nowhere.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf, open_dict
+    from omegaconf.errors import OmegaConfBaseException
+
+    from physs_runner.config.load import first_line
+    from physs_runner.errors import ConfigError
+
+    job = composed.copy()
+    if "hydra" in job:
+        if not HydraConfig.initialized():
+            HydraConfig.instance().set_config(composed)
+        with open_dict(job):
+            del job["hydra"]
+    try:
+        return cast(Mapping[str, Any], OmegaConf.to_container(job, resolve=True))
+    except OmegaConfBaseException as error:
+        key = error.full_key or "config"
+        raise ConfigError(str(key), first_line(error)) from error
+
+
+def group_names(loader: Any) -> list[str]:
+    """Return every config group of ours, nested ones with their whole path."""
+    from hydra.core.object_type import ObjectType
+
+    found: list[str] = []
+    waiting = [name for name in loader.list_groups("") if name != "hydra"]
+    while waiting:
+        group = waiting.pop()
+        if loader.get_group_options(group, ObjectType.CONFIG):
+            found.append(group)
+        nested = loader.get_group_options(group, ObjectType.GROUP)
+        waiting.extend(f"{group}/{name}" for name in nested)
+    return sorted(found)
