@@ -1,0 +1,1 @@
+"""Tables of observations: readers, generators, splits, and where equations are enforced."""

@@ -1,0 +1,57 @@
+"""One-dimensional series from known functions: shapes that constraints can describe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from physs_runner.datasets.dataset import Dataset, make_table
+from physs_runner.datasets.generate import noisy_table
+from physs_runner.datasets.options import choice, number, rng_for
+from physs_runner.datasets.points import Floats
+
+
+@dataclass(frozen=True)
+class SeriesConfig:
+    """A noisy function of time on [0, 1], evenly spaced."""
+
+    name: str = "monotone"
+    shape: str = choice("monotone", "monotone", "convex", "sine")
+    train_count: int = number(100, minimum=2)
+    test_count: int = number(300, minimum=1)
+    noise_sd: float = number(0.001, minimum=0)
+    seed: int | None = number(None, minimum=0)  # null: the run's seed
+
+
+def load_series(config: SeriesConfig, seed: int) -> Dataset:
+    """Generate a noisy series and its noise-free truth."""
+    rng = rng_for(config.seed, seed)
+    train = np.linspace(0.0, 1.0, config.train_count)
+    test = np.linspace(0.0, 1.0, config.test_count)
+    truth = series_values(config.shape, test)
+    values = series_values(config.shape, train)["u"]
+    return Dataset(
+        name=config.name,
+        time="t",
+        space=(),
+        outputs=("u",),
+        train=noisy_table({"t": train}, {"u": values}, config.noise_sd, rng),
+        test=noisy_table({"t": test}, {"u": truth["u"]}, config.noise_sd, rng),
+        truth=make_table({"t": test}, truth),
+        domain={"t": (0.0, 1.0)},
+        attributes={"generator": "series", "shape": config.shape},
+    )
+
+
+def series_values(shape: str, t: Floats) -> dict[str, Floats]:
+    """The function and, for ``monotone``, the trend below its ripple.
+
+    ``monotone`` is the ripple of the paper, 20 sin(100 t) + 100 t: it is not
+    monotone itself, and a monotone fit follows its trend.
+    """
+    if shape == "monotone":
+        return {"u": 20 * np.sin(100 * t) + 100 * t, "trend": 100 * t}
+    if shape == "convex":
+        return {"u": (2 * t - 0.8) ** 2 + 0.3 * np.exp(t)}
+    return {"u": np.sin(2 * np.pi * t)}
