@@ -1,0 +1,108 @@
+"""Figures over many runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from physs_runner.tracking.base import RunRow
+from physs_runner.tracking.rows import Group, number
+
+_WIDE = 50.0  # a positive axis that spans more than this ratio is drawn logarithmically
+
+
+def parallel_coordinates(
+    rows: Sequence[RunRow], names: Sequence[str], metric: str, folder: Path
+) -> Path | None:
+    """Draw one line per run through its parameters to the metric, coloured by the metric."""
+    able = [row for row in rows if math.isfinite(row.metrics.get(metric, math.nan))]
+    if not able:
+        return None
+    figure, axes = _canvas(max(6.0, 1.6 * (len(names) + 1)), 4.5)
+    heights = np.stack([_heights(axes, i, able, name) for i, name in enumerate(names)], axis=1)
+    values = np.array([row.metrics[metric] for row in able])
+    low, high = float(values.min()), float(values.max())
+    last = (values - low) / (high - low) if high > low else np.full(len(values), 0.5)
+    heights = np.concatenate([heights, last[:, None]], axis=1)
+    colours = _colours(last)
+    for line, colour in zip(heights, colours, strict=True):
+        axes.plot(range(len(names) + 1), line, color=colour, alpha=0.8)
+    for level in np.linspace(0, 1, 5):
+        label = f"{low + level * (high - low):.3g}"
+        axes.annotate(label, (len(names), level), (4, 0), textcoords="offset points", va="center")
+    for place in range(len(names) + 1):
+        axes.axvline(place, color="0.6", linewidth=0.8, zorder=0)
+    axes.set_xticks(range(len(names) + 1), [*names, metric], rotation=20, ha="right")
+    axes.set_yticks([])
+    axes.set_xlim(-0.4, len(names) + 0.6)
+    return _save(figure, folder / "parallel_coordinates.png")
+
+
+def comparison(groups: Sequence[Group], by: Sequence[str], metric: str, folder: Path) -> Path:
+    """Draw a metric with its spread over runs: against a single number, or per group."""
+    figure, axes = _canvas(6.5, 4.0)
+    means = np.array([group.mean(metric) for group in groups])
+    spread = np.nan_to_num(np.array([group.sd(metric) for group in groups]))
+    places = [number(group.key[0]) if len(by) == 1 else None for group in groups]
+    if len(groups) > 1 and all(place is not None for place in places):
+        positions = np.array(places, dtype=float)
+        axes.errorbar(positions, means, spread, marker="o", capsize=3)
+        if positions.min() > 0 and positions.max() / positions.min() > _WIDE:
+            axes.set_xscale("log")
+        axes.set_xlabel(by[0])
+        axes.set_ylabel(metric)
+    else:
+        labels = [", ".join(group.key) or "all runs" for group in groups]
+        axes.errorbar(means, range(len(groups)), xerr=spread, fmt="o", capsize=3)
+        axes.set_yticks(range(len(groups)), labels)
+        axes.invert_yaxis()
+        axes.set_xlabel(metric)
+        axes.set_ylabel(", ".join(by))
+    axes.grid(alpha=0.3)
+    return _save(figure, folder / f"{metric.replace('/', '_')}.png")
+
+
+def _heights(axes: Any, place: int, rows: Sequence[RunRow], name: str) -> np.ndarray:
+    """Return the heights of the runs on one parameter's axis, labelling its values."""
+    texts = [row.params.get(name, "") for row in rows]
+    numbers = [number(text) for text in texts]
+    numeric = all(value is not None and math.isfinite(value) for value in numbers)
+    levels = sorted(set(texts), key=lambda text: (number(text) or 0.0, text) if numeric else text)
+    if numeric and len(levels) > 1:
+        values = np.array(numbers, dtype=float)
+        if values.min() > 0 and values.max() / values.min() > _WIDE:
+            values = np.log(values)
+        heights = (values - values.min()) / (values.max() - values.min())
+    else:
+        heights = np.array([(levels.index(t) + 0.5) / len(levels) for t in texts])
+    shown = levels if len(levels) <= 8 else [levels[0], levels[-1]]
+    for text in shown:
+        height = heights[texts.index(text)]
+        axes.annotate(text, (place, height), (4, 2), textcoords="offset points", fontsize=8)
+    return heights
+
+
+def _colours(levels: np.ndarray) -> Any:
+    from matplotlib import colormaps
+
+    return colormaps["viridis"](levels)
+
+
+def _canvas(width: float, height: float) -> tuple[Any, Any]:
+    """Return a figure and its axes, without the global state of pyplot."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def _save(figure: Any, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    return path
