@@ -67,7 +67,14 @@ class Design:
         if self.include_data and self.kind != "data":
             where += " and the training points"
         if self.held:
-            where += " at " + ", ".join(f"{name} = {place}" for name, place in self.held)
+            where += " at " + _places(self.held)
         if self.partner:
-            where += " against " + ", ".join(f"{name} = {place}" for name, place in self.partner)
+            where += " against " + _places(self.partner)
         return where
+
+
+def _places(pairs: tuple[tuple[str, Place], ...]) -> str:
+    return ", ".join(
+        f"{name} = {place if isinstance(place, str) else format(place, 'g')}"
+        for name, place in pairs
+    )
