@@ -1,0 +1,306 @@
+"""Filter and smoother as scans over time, in covariance form.
+
+The forward scan keeps what the backward scan needs. Where that would be too much, time
+is cut into chunks: the forward scan keeps the state at each chunk's start only, and the
+backward scan runs each chunk forward once more before it goes back through it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from physs_runner.gaussian.chain import PriorScore, Smoothed, Source
+from physs_runner.gaussian.kronecker import (
+    ChainPrior,
+    Layout,
+    collapse,
+    collapse_product,
+    dense,
+    densify,
+    state_size,
+    transit,
+    transposed,
+)
+from physs_runner.gaussian.linalg import SMALL, matmul, matvec, symmetric
+from physs_runner.gaussian.steps import (
+    Adjoint,
+    Gaussian,
+    InformationMemory,
+    Rows,
+    RowsMemory,
+    pull_information,
+    pull_rows,
+    update_information,
+    update_rows,
+)
+
+# Above this many bytes of memory of a forward pass, time is cut into chunks.
+CHUNK_BYTES = 512 * 2**20
+
+
+class _Step(NamedTuple):
+    """Per-step inputs of the scans."""
+
+    step: Array
+    slots: tuple[Array, ...]
+
+
+class _Trace(NamedTuple):
+    """What a forward step leaves for the backward step."""
+
+    before: Gaussian  # filtered state of the previous time
+    filtered: Gaussian
+    memories: tuple[RowsMemory | InformationMemory, ...]
+
+
+def filter_chain(layout: Layout, prior: ChainPrior, sources: tuple[Source, ...]) -> tuple[Array, tuple]:
+    """Run the filter alone; give the log normaliser and every source's records.
+
+    Records are stacked over the slots of their source. This is the pass of an extended
+    Kalman filter: a source may linearise about the predicted state it is shown.
+    """
+    layout, prior = _fast_form(layout, prior)
+    inputs = _Step(prior.step, tuple(source.slots for source in sources))
+    start = _start(layout, prior)
+    forward = partial(_forward, layout, prior, sources)
+    shapes = jax.eval_shape(lambda: forward(start, jax.tree.map(lambda x: x[0], inputs))[1][1])
+    tables = tuple(_empty_table(s.size, r) for s, r in zip(sources, shapes, strict=True))
+
+    def body(carry: tuple, inputs: _Step) -> tuple[tuple, None]:
+        state, total, tables = carry
+        state, (log_norm, records, _) = forward(state, inputs)
+        tables = tuple(_store(t, k, r) for t, k, r in zip(tables, inputs.slots, records, strict=True))
+        return (state, total + log_norm, tables), None
+
+    zero = jnp.zeros((), start.mean.dtype)
+    (_, log_norm, tables), _ = lax.scan(body, (start, zero, tables), inputs)
+    return log_norm, tuple(_trim(t, s.size) for t, s in zip(tables, sources, strict=True))
+
+
+def smooth_chain(layout: Layout, prior: ChainPrior, sources: tuple[Source, ...]) -> Smoothed:
+    """Run the filter forwards and the adjoint smoother backwards."""
+    original = layout
+    layout, prior = _fast_form(layout, prior)
+    length = prior.step.shape[0]
+    inputs = _Step(prior.step, tuple(source.slots for source in sources))
+    start = _start(layout, prior)
+    forward = partial(_forward, layout, prior, sources)
+    chunk = _chunk_length(length, jax.eval_shape(lambda: forward(start, _first(inputs))[1][2]))
+    inputs = _cut(inputs, chunk, _Step(jnp.zeros((), prior.step.dtype), tuple(jnp.asarray(s.size, s.slots.dtype) for s in sources)))
+
+    def keep_start(state: Gaussian, part: _Step) -> tuple[Gaussian, tuple[Gaussian, Array]]:
+        def body(state: Gaussian, one: _Step) -> tuple[Gaussian, Array]:
+            after, (log_norm, _, _) = forward(state, one)
+            return after, log_norm
+
+        after, log_norms = lax.scan(body, state, part)
+        return after, (state, jnp.sum(log_norms))
+
+    def keep_all(state: Gaussian, part: _Step) -> tuple[Gaussian, tuple[_Trace, Array]]:
+        def body(state: Gaussian, one: _Step) -> tuple[Gaussian, tuple[_Trace, Array]]:
+            after, (log_norm, _, trace) = forward(state, one)
+            return after, (trace, log_norm)
+
+        return lax.scan(body, state, part)
+
+    backward = partial(_backward, layout, prior, sources)
+    carry = _end(layout, sources, start)
+    if inputs.step.shape[0] == 1:
+        part = jax.tree.map(lambda x: x[0], inputs)
+        _, (traces, log_norms) = keep_all(start, part)
+        carry, outputs = lax.scan(backward, carry, (part, traces), reverse=True)
+        log_norm = jnp.sum(log_norms)
+    else:
+        _, (starts, log_norms) = lax.scan(keep_start, start, inputs)
+
+        def back_through(carry: tuple, chunked: tuple) -> tuple[tuple, Any]:
+            part, state = chunked
+            _, (traces, _) = keep_all(state, part)
+            return lax.scan(backward, carry, (part, traces), reverse=True)
+
+        carry, outputs = lax.scan(back_through, carry, (inputs, starts), reverse=True)
+        outputs = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), outputs)
+        log_norm = jnp.sum(log_norms)
+    adjoint, tables = carry
+    mean, score_A, score_Q = jax.tree.map(lambda x: x[:length], outputs)
+    initial = collapse(layout, _cov_score(adjoint))
+    emitted = tuple(_trim(t, s.size) for t, s in zip(tables, sources, strict=True))
+    score = _original_blocks(original, layout, PriorScore(score_A, score_Q, initial))
+    return Smoothed(log_norm, mean, emitted, score)
+
+
+def _forward(
+    layout: Layout, prior: ChainPrior, sources: tuple[Source, ...], state: Gaussian, inputs: _Step
+) -> tuple[Gaussian, tuple[Array, tuple, _Trace]]:
+    """Predict to the next time and take in the sites there."""
+    before = state
+    A = tuple(m[inputs.step] for m in prior.transition)
+    Q = tuple(m[inputs.step] for m in prior.noise)
+    cov = transit(layout, A, transit(layout, A, state.cov).T) + dense(layout, Q)
+    state = Gaussian(transit(layout, A, state.mean[:, None])[:, 0], symmetric(cov))
+    log_norm = jnp.zeros((), cov.dtype)
+    records, memories = [], []
+    for source, slot in zip(sources, inputs.slots, strict=True):
+        state, gained, record, memory = _take_in(source, slot, state)
+        log_norm = log_norm + gained
+        records.append(record)
+        memories.append(memory)
+    return state, (log_norm, tuple(records), _Trace(before, state, tuple(memories)))
+
+
+def _take_in(source: Source, slot: Array, state: Gaussian) -> tuple[Gaussian, Array, Any, Any]:
+    """Update a state with one source's site; skip the work where there is none."""
+
+    def update(state: Gaussian) -> tuple[Gaussian, Array, Any, Any]:
+        site, record = source.site(slot, state)
+        rule = update_rows if isinstance(site, Rows) else update_information
+        updated, log_norm, memory = rule(state, site)
+        return updated, log_norm, record, memory
+
+    if state.mean.shape[0] <= 2 * SMALL:
+        return update(state)  # a branch would cost more than the arithmetic it saves
+
+    def skip(state: Gaussian) -> tuple[Gaussian, Array, Any, Any]:
+        _, _, record, memory = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(update, state)
+        )
+        if isinstance(memory, InformationMemory):
+            memory = memory._replace(shrink=jnp.eye(state.mean.shape[0], dtype=state.mean.dtype))
+        return state, jnp.zeros((), state.mean.dtype), record, memory
+
+    return lax.cond(slot < source.size, update, skip, state)
+
+
+def _backward(
+    layout: Layout,
+    prior: ChainPrior,
+    sources: tuple[Source, ...],
+    carry: tuple[Adjoint, tuple],
+    inputs: tuple[_Step, _Trace],
+) -> tuple[tuple[Adjoint, tuple], tuple]:
+    """Smooth one time, emit, and carry the adjoint to the time before."""
+    adjoint, tables = carry
+    step, trace = inputs
+    m, P = trace.filtered
+    mean = m + matvec(P, adjoint.mean)
+
+    def multiply(V: Array) -> Array:
+        PV = matmul(P, V)
+        return PV - matmul(P, matmul(adjoint.cov, PV))
+
+    tables = tuple(
+        _store(table, slot, _emit(source, slot, mean, multiply))
+        for source, slot, table in zip(sources, step.slots, tables, strict=True)
+    )
+    for source, slot, memory in reversed(list(zip(sources, step.slots, trace.memories, strict=True))):
+        adjoint = _give_back(source, slot, adjoint, memory)
+    A = tuple(matrix[step.step] for matrix in prior.transition)
+    cov_score = _cov_score(adjoint)
+    score_Q = collapse(layout, cov_score)
+    carried = transit(layout, A, trace.before.cov)
+    from_mean = collapse_product(layout, adjoint.mean[:, None], trace.before.mean[None, :])
+    from_cov = collapse_product(layout, 2 * cov_score, carried)
+    score_A = tuple(a + b for a, b in zip(from_mean, from_cov, strict=True))
+    back = transposed(A)
+    adjoint = Adjoint(
+        transit(layout, back, adjoint.mean[:, None])[:, 0],
+        symmetric(transit(layout, back, transit(layout, back, adjoint.cov).T)),
+    )
+    return (adjoint, tables), (mean, score_A, score_Q)
+
+
+def _give_back(source: Source, slot: Array, adjoint: Adjoint, memory: Any) -> Adjoint:
+    """Carry an adjoint back through one source's update."""
+    pull = pull_rows if isinstance(memory, RowsMemory) else pull_information
+    if adjoint.mean.shape[0] <= 2 * SMALL:
+        return pull(adjoint, memory)
+    return lax.cond(slot < source.size, pull, lambda adjoint, _: adjoint, adjoint, memory)
+
+
+def _emit(source: Source, slot: Array, mean: Array, multiply: Any) -> Any:
+    """Ask a source what it wants to know of a smoothed state, if it looks at it."""
+    if mean.shape[0] <= 2 * SMALL:
+        return source.emit(slot, mean, multiply)
+    shape = jax.eval_shape(lambda: source.emit(slot, mean, multiply))
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
+    return lax.cond(
+        slot < source.size, lambda: source.emit(slot, mean, multiply), lambda: nothing
+    )
+
+
+def _cov_score(adjoint: Adjoint) -> Array:
+    """Derivative of the log normaliser with respect to a predicted covariance."""
+    return 0.5 * (jnp.outer(adjoint.mean, adjoint.mean) - adjoint.cov)
+
+
+def _fast_form(layout: Layout, prior: ChainPrior) -> tuple[Layout, ChainPrior]:
+    """Merge a small state into one dense block."""
+    return densify(layout, prior) if state_size(layout) <= 2 * SMALL else (layout, prior)
+
+
+def _original_blocks(original: Layout, layout: Layout, score: PriorScore) -> PriorScore:
+    """Undo the merging of blocks in a score."""
+    if original == layout:
+        return score
+    split = jax.vmap(partial(collapse, original))
+    return PriorScore(
+        split(score.transition[0]), split(score.noise[0]), collapse(original, score.initial[0])
+    )
+
+
+def _start(layout: Layout, prior: ChainPrior) -> Gaussian:
+    """Give the prior at the start of the chain."""
+    cov = dense(layout, prior.initial)
+    return Gaussian(jnp.zeros(cov.shape[0], cov.dtype), cov)
+
+
+def _end(layout: Layout, sources: tuple[Source, ...], start: Gaussian) -> tuple[Adjoint, tuple]:
+    """Give the adjoint after the last time, which says nothing, and empty tables."""
+    size = state_size(layout)
+    identity = partial(matmul, start.cov)
+    tables = tuple(
+        _empty_table(s.size, jax.eval_shape(lambda s=s: s.emit(s.slots[0], start.mean, identity)))
+        for s in sources
+    )
+    return Adjoint(jnp.zeros(size, start.mean.dtype), jnp.zeros_like(start.cov)), tables
+
+
+def _empty_table(size: int, shapes: Any) -> Any:
+    """Make tables of ``size`` slots and one more that catches what nobody asked for."""
+    return jax.tree.map(lambda s: jnp.zeros((size + 1, *s.shape), s.dtype), shapes)
+
+
+def _store(table: Any, slot: Array, value: Any) -> Any:
+    return jax.tree.map(lambda t, v: t.at[slot].set(v), table, value)
+
+
+def _trim(table: Any, size: int) -> Any:
+    return jax.tree.map(lambda t: t[:size], table)
+
+
+def _first(inputs: _Step) -> _Step:
+    return jax.tree.map(lambda x: x[0], inputs)
+
+
+def _chunk_length(length: int, trace: Any) -> int:
+    """Choose how many steps to keep at once: all of them, or about the square root."""
+    per_step = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(trace))
+    if length * per_step <= CHUNK_BYTES:
+        return length
+    return max(1, min(int(CHUNK_BYTES // per_step), int(length**0.5) + 1))
+
+
+def _cut(inputs: _Step, chunk: int, padding: _Step) -> _Step:
+    """Cut the steps into chunks, filling the last with steps where nothing happens."""
+
+    def cut(x: Array, fill: Array) -> Array:
+        missing = -x.shape[0] % chunk
+        filled = jnp.concatenate([x, jnp.full((missing,), fill, x.dtype)])
+        return filled.reshape(-1, chunk)
+
+    return jax.tree.map(cut, inputs, padding)

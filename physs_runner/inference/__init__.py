@@ -1,0 +1,1 @@
+"""Algorithms that turn a model into a posterior."""

@@ -1,0 +1,1 @@
+"""Covariance functions: Markov kernels over time, derivative kernels over space."""

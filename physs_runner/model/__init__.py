@@ -1,0 +1,1 @@
+"""The generative model: priors, readouts, terms and parameters, built from a config."""
