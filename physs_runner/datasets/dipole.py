@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +21,7 @@ class DipoleConfig:
     """Grids of the field v = grad(phi) with phi = -(m . r) / (4 pi |r|^3)."""
 
     name: str = "dipole"
-    moment: list[float] = field(default_factory=lambda: [0.0, 1.0, 0.0])  # along t, x, z
+    moment: tuple[float, float, float] = (0.0, 1.0, 0.0)  # along t, x, z
     height: float = 1.0  # z of the plane, which must not contain the dipole
     half_width: float = number(3.0, above=0)  # t and x run from minus to plus this
     train_times: int = number(50, minimum=2)  # grid points along t
@@ -34,8 +34,6 @@ class DipoleConfig:
 
 def load_dipole(config: DipoleConfig, seed: int) -> Dataset:
     """Generate noisy grids of the three components of the dipole's field."""
-    if len(config.moment) != 3:
-        raise ConfigError("dataset.moment", "needs three numbers, along t, x and z")
     if config.height == 0:
         raise ConfigError("dataset.height", "must differ from 0, where the field is infinite")
     rng = rng_for(config.seed, seed)

@@ -39,11 +39,13 @@ class DriftersConfig:
     file: str  # laser: the .dat file; snapshot: the XY_*.csv file
     format: str = choice("laser", "laser", "snapshot")
     velocity_file: str | None = None  # snapshot: null: the UV_*.csv beside the XY_*.csv
-    days: list[Any] = field(default_factory=list)  # laser: such as 2016-02-25; []: all
-    longitude: list[float] | None = None  # laser: [west, east] in degrees; null: all
-    latitude: list[float] | None = None  # laser: [south, north] in degrees; null: all
-    average_hours: float | None = number(1.0, above=0)  # laser: mean per drifter; null: none
-    positions: str = choice("degrees", "degrees", "kilometres")  # laser: coordinates x and y
+    days: list[Any] = field(default_factory=list)  # laser: dates; []: all (paper: [2016-02-25])
+    longitude: tuple[float, float] | None = None  # laser: degrees; null: all (paper: [-90, -84.5])
+    latitude: tuple[float, float] | None = None  # laser: degrees; null: all (paper: [26, 30])
+    average_hours: float | None = number(
+        1.0, above=0
+    )  # laser: means per drifter over this long; null: none
+    positions: str = choice("degrees", "degrees", "kilometres")  # laser: unit of x and y
     rows: RowsConfig = field(default_factory=RowsConfig)
     standardise: list[str] = field(default_factory=lambda: ["space"])
     split: SplitConfig = field(default_factory=lambda: SplitConfig(fraction=0.1))

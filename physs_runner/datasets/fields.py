@@ -31,9 +31,9 @@ class Field(NamedTuple):
 class FieldConfig:
     """Noisy draws from a grid over time and space."""
 
-    name: str = "heat"  # also the equation
-    parameters: dict[str, float] = field(default_factory=dict)  # {}: the equation's own
-    domain: dict[str, Any] = field(default_factory=dict)  # {t: [0, 1]}; {}: the equation's own
+    name: str = "heat_1d"  # also the equation
+    parameters: dict[str, float] = field(default_factory=dict)  # of the solution
+    domain: dict[str, Any] = field(default_factory=dict)  # extent per coordinate, t first
     times: int = number(51, minimum=2)  # grid points in time
     sites: int = number(51, minimum=2)  # grid points per space dimension
     train_until: float | None = number(None)  # training times lie up to it; null: all
@@ -95,7 +95,7 @@ UNIT = (0.0, 1.0)
 _HEAT = {"kappa": 0.1, "first": 1.0, "third": 0.5}
 
 FIELDS: dict[str, Field] = {
-    "heat": Field(closed_forms.heat, _HEAT, {"t": UNIT, "x": UNIT}),
+    "heat_1d": Field(closed_forms.heat, _HEAT, {"t": UNIT, "x": UNIT}),
     "heat_2d": Field(closed_forms.heat, _HEAT, {"t": UNIT, "x": UNIT, "y": UNIT}),
     "advection_diffusion": Field(
         closed_forms.advection_diffusion,

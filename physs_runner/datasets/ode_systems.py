@@ -30,9 +30,9 @@ class OdeConfig:
     """Noisy observations of a system's states at evenly spaced times."""
 
     name: str = "lotka_volterra"  # also the system
-    parameters: dict[str, float] = field(default_factory=dict)  # {}: the system's own
-    initial: dict[str, float] = field(default_factory=dict)  # {}: the system's own
-    duration: float | None = number(None, above=0)  # null: the system's own
+    parameters: dict[str, float] = field(default_factory=dict)  # of the equations
+    initial: dict[str, float] = field(default_factory=dict)  # states at time 0
+    duration: float | None = number(None, above=0)  # of the solution; null: the system's own
     train_until: float | None = number(None, above=0)  # null: the whole duration
     train_count: int = number(60, minimum=1)  # evenly spaced from 0 to train_until
     test_count: int = number(300, minimum=1)  # evenly spaced over the whole duration

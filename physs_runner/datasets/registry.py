@@ -26,6 +26,10 @@ from physs_runner.datasets.pendulum import (
     load_pendulum,
     load_unknown_force,
 )
+from physs_runner.datasets.reaction_diffusion import (
+    ReactionDiffusionConfig,
+    load_reaction_diffusion,
+)
 from physs_runner.datasets.series import SeriesConfig, load_series
 from physs_runner.errors import ConfigError
 
@@ -48,9 +52,11 @@ DATASETS: dict[str, Entry] = {
     "unknown_force": Entry(UnknownForceConfig, load_unknown_force),
     "dipole": Entry(DipoleConfig, load_dipole),
     "allen_cahn": Entry(AllenCahnConfig, load_allen_cahn),
+    "reaction_diffusion": Entry(ReactionDiffusionConfig, load_reaction_diffusion),
     "monotone": Entry(SeriesConfig, load_series),
     "convex": Entry(SeriesConfig, load_series),
     "sine": Entry(SeriesConfig, load_series),
+    "coregionalisation": Entry(SeriesConfig, load_series),
     **{name: Entry(OdeConfig, load_ode) for name in SYSTEMS},
     **{name: Entry(FieldConfig, load_field) for name in FIELDS},
 }

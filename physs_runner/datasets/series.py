@@ -11,13 +11,19 @@ from physs_runner.datasets.generate import noisy_table
 from physs_runner.datasets.options import choice, number, rng_for
 from physs_runner.datasets.points import Floats
 
+OUTPUTS = {  # by name of the dataset, which is also the function
+    "monotone": ("u",),
+    "convex": ("u",),
+    "sine": ("u",),
+    "coregionalisation": ("y1", "y2"),
+}
+
 
 @dataclass(frozen=True)
 class SeriesConfig:
     """A noisy function of time on [0, 1], evenly spaced."""
 
-    name: str = "monotone"
-    shape: str = choice("monotone", "monotone", "convex", "sine")
+    name: str = choice("monotone", *OUTPUTS)  # also the function
     train_count: int = number(100, minimum=2)
     test_count: int = number(300, minimum=1)
     noise_sd: float = number(0.001, minimum=0)
@@ -27,31 +33,34 @@ class SeriesConfig:
 def load_series(config: SeriesConfig, seed: int) -> Dataset:
     """Generate a noisy series and its noise-free truth."""
     rng = rng_for(config.seed, seed)
+    outputs = OUTPUTS[config.name]
     train = np.linspace(0.0, 1.0, config.train_count)
     test = np.linspace(0.0, 1.0, config.test_count)
-    truth = series_values(config.shape, test)
-    values = series_values(config.shape, train)["u"]
+    seen, truth = (series_values(config.name, t) for t in (train, test))
     return Dataset(
         name=config.name,
         time="t",
         space=(),
-        outputs=("u",),
-        train=noisy_table({"t": train}, {"u": values}, config.noise_sd, rng),
-        test=noisy_table({"t": test}, {"u": truth["u"]}, config.noise_sd, rng),
+        outputs=outputs,
+        train=noisy_table({"t": train}, {n: seen[n] for n in outputs}, config.noise_sd, rng),
+        test=noisy_table({"t": test}, {n: truth[n] for n in outputs}, config.noise_sd, rng),
         truth=make_table({"t": test}, truth),
         domain={"t": (0.0, 1.0)},
-        attributes={"generator": "series", "shape": config.shape},
+        attributes={"generator": "series", "function": config.name},
     )
 
 
-def series_values(shape: str, t: Floats) -> dict[str, Floats]:
-    """The function and, for ``monotone``, the trend below its ripple.
+def series_values(name: str, t: Floats) -> dict[str, Floats]:
+    """The outputs of a function, and the trend below the ripple of ``monotone``.
 
     ``monotone`` is the ripple of the paper, 20 sin(100 t) + 100 t: it is not
     monotone itself, and a monotone fit follows its trend.
     """
-    if shape == "monotone":
+    if name == "monotone":
         return {"u": 20 * np.sin(100 * t) + 100 * t, "trend": 100 * t}
-    if shape == "convex":
+    if name == "convex":
         return {"u": (2 * t - 0.8) ** 2 + 0.3 * np.exp(t)}
+    if name == "coregionalisation":
+        slow, fast = np.sin(2 * np.pi * t), np.cos(5 * np.pi * t)
+        return {"y1": slow + 0.3 * fast, "y2": 0.5 * slow - fast}
     return {"u": np.sin(2 * np.pi * t)}

@@ -108,7 +108,7 @@ def build_dataset(
         test=test_table,
         truth=None,
         domain=extent(train_table, test_table, names=names.coordinates),
-        scaling=_scaling(train_table, config.standardise, names),
+        scaling=choose_scaling(train_table, config.standardise, names),
         attributes={**attributes, **_provenance(clean, split, split_seed)},
     )
 
@@ -161,7 +161,8 @@ def warn_extrapolation(train: xr.Dataset, test: xr.Dataset, names: Sequence[str]
         )
 
 
-def _scaling(train: xr.Dataset, standardise: Sequence[str], names: Names) -> Scaling:
+def choose_scaling(train: xr.Dataset, standardise: Sequence[str], names: Names) -> Scaling:
+    """Scaling of what a config asks to standardise, by role (time, space, outputs) or name."""
     roles = {"time": (names.time,), "space": names.space, "outputs": names.outputs}
     known = [*names.coordinates, *names.outputs]
     chosen: list[str] = []
