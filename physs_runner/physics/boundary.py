@@ -51,8 +51,9 @@ def read_boundary(section: Any, scope: Scope, collocation: Design | None) -> lis
         key = f"physics.boundary.{name}"
         fields.name(name, key)
         condition = fields.mapping(value, key)
-        kind = condition.get("kind", name)
-        kind = fields.choice(kind, f"{key}.kind" if "kind" in condition else key, KINDS)
+        given = condition.get("kind")
+        named = key if given is None else f"{key}.kind"
+        kind = fields.choice(name if given is None else given, named, KINDS)
         reader = {"periodic": _periodic, "initial": _initial}.get(kind)
         if reader is not None:
             found.extend(reader(name, key, condition, scope, collocation))
@@ -200,7 +201,8 @@ def _periodic(
             for part in _orders(parse(latent, scope, key), index, order)
         )
         targets = (constant(0.0, scope.coordinates),) * len(parts)
-        held, partner = ((axis, first),), ((axis, second),)
+        held: tuple[tuple[str, Place], ...] = ((axis, first),)
+        partner: tuple[tuple[str, Place], ...] = ((axis, second),)
         design = _design(condition, key, scope, held, collocation, partner)
         title = name if len(axes) == 1 else f"{name}_{axis}"
         found.append(_equation(title, "boundary", key, condition, (parts, targets), design))

@@ -64,8 +64,8 @@ def _derivative(token: Token, names: Names) -> Node:
     if base is None:
         raise _unknown(token, names)
     ending = token.text[len(base) + 1 :]
-    if not ending:
-        raise at(f"{token.text}: nothing follows the underscore", token)
+    if "" in ending.split("_"):
+        raise at(f"{token.text[:40]}: nothing follows an underscore; write u_x or u_x_y", token)
     node = _field(base, names)
     offset = token.start + len(base) + 1
     axes: list[int] = []

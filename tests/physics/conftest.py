@@ -1,0 +1,5 @@
+"""Double precision for every test of this folder."""
+
+import jax
+
+jax.config.update("jax_enable_x64", True)
