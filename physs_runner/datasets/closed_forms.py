@@ -76,9 +76,8 @@ def burgers(t: Floats, space: tuple[Floats, ...], c: Coefficients) -> Floats:
     later = np.flatnonzero(t > 0)
     for rows in np.array_split(later, max(1, len(later) // 4096)):
         spread = np.sqrt(4 * nu * t[rows])[:, None]
-        # Nine spreads, and the reach of the weight, which may pull the mean up to 1.5 away.
-        reach = 9 * spread + 1.5
-        eta = np.linspace(-1.0, 1.0, 4001)[None, :] * np.minimum(reach, 9 * spread + t[rows, None])
+        # Characteristics reach at most t times the largest speed, which is 1.
+        eta = np.linspace(-1.0, 1.0, 1001) * (9 * spread + t[rows, None])
         shifted = np.pi * (x[rows, None] - eta)
         log_weight = -((eta / spread) ** 2) - np.cos(shifted) / (2 * np.pi * nu)
         weight = np.exp(log_weight - logsumexp(log_weight, axis=1, keepdims=True))

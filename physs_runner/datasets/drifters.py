@@ -42,9 +42,7 @@ class DriftersConfig:
     days: list[Any] = field(default_factory=list)  # laser: dates; []: all (paper: [2016-02-25])
     longitude: tuple[float, float] | None = None  # laser: degrees; null: all (paper: [-90, -84.5])
     latitude: tuple[float, float] | None = None  # laser: degrees; null: all (paper: [26, 30])
-    average_hours: float | None = number(
-        1.0, above=0
-    )  # laser: means per drifter over this long; null: none
+    average_hours: float | None = number(1.0, above=0)  # laser: span of means; null: none
     positions: str = choice("degrees", "degrees", "kilometres")  # laser: unit of x and y
     rows: RowsConfig = field(default_factory=RowsConfig)
     standardise: list[str] = field(default_factory=lambda: ["space"])
