@@ -21,9 +21,17 @@ DENSE = ("exact", "dense_vi")  # inference that needs no Markov structure in tim
 
 
 def check_run(config: RunConfig) -> None:
-    """Raise a ConfigError for the first contradiction between sections."""
+    """Raise a ConfigError for the first contradiction between sections.
+
+    A physics that takes its coordinates or latents from the data is checked again once
+    it is bound to them.
+    """
     for check in CHECKS:
         check(config)
+    source = config.physics.source
+    if source.get("coordinates") is not None and source.get("latents") is not None:
+        for check in CHECKS_OF_NAMES:
+            check(config)
 
 
 def _check_names(config: RunConfig) -> None:
@@ -123,36 +131,46 @@ def _check_inducing(config: RunConfig) -> None:
 
 
 def _check_smoothness(config: RunConfig) -> None:
-    physics = config.physics
-    for what, jets in _needed_jets(config):
-        for jet in jets:
-            time = config.kernel.time.latents.get(jet.latent, config.kernel.time)
-            if jet.deriv.time > time_order(time):
-                raise ConfigError(
-                    _kernel_key("time", config.kernel.time.latents, jet.latent),
-                    f"{kernel_words(time)} has time derivatives up to order "
-                    f"{time_order(time):g}, but {what} needs "
-                    f"{_jet_name(jet, physics)} of order {jet.deriv.time}; "
-                    f"use {smoother_time_kernels(jet.deriv.time)}",
-                )
-            space = config.kernel.space.latents.get(jet.latent, config.kernel.space)
-            order = sum(jet.deriv.space)
-            if order > space_order(space):
-                raise ConfigError(
-                    _kernel_key("space", config.kernel.space.latents, jet.latent),
-                    f"{kernel_words(space)} has space derivatives up to order "
-                    f"{space_order(space):g}, but {what} needs "
-                    f"{_jet_name(jet, physics)} of order {order}; "
-                    f"use {smoother_space_kernels(order)}",
-                )
+    needs = [(what, jet) for what, jets in _needed_jets(config) for jet in jets]
+    # The highest order first: its remedy serves the others too.
+    for what, jet in sorted(needs, key=lambda need: -need[1].deriv.time):
+        kernel = config.kernel.time.latents.get(jet.latent, config.kernel.time)
+        if jet.deriv.time > time_order(kernel):
+            raise ConfigError(
+                _kernel_key("time", config.kernel.time.latents, jet.latent),
+                f"{kernel_words(kernel)} has time derivatives up to order "
+                f"{time_order(kernel):g}, but {what} needs "
+                f"{_jet_name(jet, config.physics)} of order {jet.deriv.time}; "
+                f"use {smoother_time_kernels(jet.deriv.time)}",
+            )
+    for what, jet in sorted(needs, key=lambda need: -sum(need[1].deriv.space)):
+        kernel = config.kernel.space.latents.get(jet.latent, config.kernel.space)
+        order = sum(jet.deriv.space)
+        if order > space_order(kernel):
+            raise ConfigError(
+                _kernel_key("space", config.kernel.space.latents, jet.latent),
+                f"{kernel_words(kernel)} has space derivatives up to order "
+                f"{space_order(kernel):g}, but {what} needs "
+                f"{_jet_name(jet, config.physics)} of order {order}; "
+                f"use {smoother_space_kernels(order)}",
+            )
 
 
 def _needed_jets(config: RunConfig) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    for name, output in config.physics.outputs.items():
+    """Yield what needs derivatives of the latents, and which."""
+    physics = config.physics
+    for name, output in physics.outputs.items():
         yield f"output {name}", output.jets
-    for equation in config.physics.equations:
+    for equation in physics.equations:
         for expression in equation.expressions:
             yield f"{equation.kind} {equation.name}", expression.jets
+    if not config.prediction.derivatives:
+        return
+    from physs_runner.physics.expression import parse
+
+    for index, text in enumerate(config.prediction.derivatives):
+        expression = parse(text, physics.scope, f"prediction.derivatives[{index}]")
+        yield f"prediction of {text}", expression.jets
 
 
 def _kernel_key(axis: str, overrides: dict[str, Any], latent: str) -> str:
@@ -160,10 +178,11 @@ def _kernel_key(axis: str, overrides: dict[str, Any], latent: str) -> str:
 
 
 def _jet_name(jet: Any, physics: Any) -> str:
-    letters = physics.time * jet.deriv.time + "".join(
-        name * order for name, order in zip(physics.space, jet.deriv.space, strict=True)
-    )
-    return f"{jet.latent}_{letters}" if letters else jet.latent
+    axes = [physics.time] * jet.deriv.time
+    for name, order in zip(physics.space, jet.deriv.space, strict=True):
+        axes += [name] * order
+    joint = "" if all(len(name) == 1 for name in axes) else "_"
+    return f"{jet.latent}_{joint.join(axes)}" if axes else jet.latent
 
 
 def _check_inference(config: RunConfig) -> None:
@@ -190,8 +209,8 @@ def _check_inference(config: RunConfig) -> None:
 
 
 def _check_exact(config: RunConfig) -> None:
-    priors = {parameter.name for parameter in config.physics.parameters if parameter.prior}
-    for equation in config.physics.equations:
+    physics = config.physics
+    for equation in physics.equations:
         where = f"{equation.kind} {equation.name}"
         if equation.likelihood == "probit":
             raise ConfigError(
@@ -206,13 +225,12 @@ def _check_exact(config: RunConfig) -> None:
                     f"exact inference needs linear equations, but {where} is nonlinear "
                     f"({expression.text}); use inference=cvi or inference=eks",
                 )
-            uncertain = sorted(priors.intersection(expression.parameters))
-            if uncertain:
-                raise ConfigError(
-                    "inference.name",
-                    f"exact inference cannot learn a parameter with a prior, but {where} has "
-                    f"{uncertain[0]}; use inference=cvi",
-                )
+    if not physics.linear_gaussian:
+        raise ConfigError(
+            "inference.name",
+            "exact inference cannot learn a parameter with a prior that multiplies a latent "
+            f"({', '.join(physics.random)}); use inference=cvi",
+        )
 
 
 def _check_residual_covariance(config: RunConfig) -> None:
@@ -261,13 +279,5 @@ def _space_kernels(kernel: SpaceKernelConfig, key: str) -> Iterator[tuple[str, S
         yield from _space_kernels(override, f"{key}.latents.{name}")
 
 
-CHECKS = (
-    _check_names,
-    _check_kernels,
-    _check_space,
-    _check_inducing,
-    _check_smoothness,
-    _check_inference,
-    _check_residual_covariance,
-    _check_tracking,
-)
+CHECKS = (_check_kernels, _check_inference, _check_residual_covariance, _check_tracking)
+CHECKS_OF_NAMES = (_check_names, _check_space, _check_inducing, _check_smoothness)

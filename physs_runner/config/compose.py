@@ -7,7 +7,7 @@ records state: those make every key of the schema overridable by its plain name.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -45,12 +45,28 @@ def conf_directory() -> Path:
 
 
 def store_defaults() -> None:
-    """Register the records' default values under the name that config.yaml lists first."""
-    from hydra.core.config_store import ConfigStore
+    """Register the records' default values under the name that config.yaml lists first.
 
-    defaults = {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()}
-    defaults |= {"seed": 0, "dtype": "float64"}
-    ConfigStore.instance().store(name=DEFAULTS_NAME, node=defaults, provider="physs_runner")
+    Mappings whose names are the user's (latents, outputs, coordinates) and the sections
+    of dataset and physics take new keys without a ``+``; their readers know the right ones.
+    """
+    from hydra.core.config_store import ConfigStore
+    from omegaconf import OmegaConf
+
+    defaults: dict[str, Any] = {"dataset": {}, "physics": {}, "seed": 0, "dtype": "float64"}
+    defaults |= {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()}
+    node = OmegaConf.create(defaults)
+    for key in ("dataset", "physics", *_empty_mappings(defaults)):
+        OmegaConf.set_struct(OmegaConf.select(node, key), False)
+    ConfigStore.instance().store(name=DEFAULTS_NAME, node=node, provider="physs_runner")
+
+
+def _empty_mappings(section: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for name, value in section.items():
+        if isinstance(value, Mapping) and value:
+            yield from _empty_mappings(value, f"{prefix}{name}.")
+        elif isinstance(value, Mapping):
+            yield f"{prefix}{name}"
 
 
 def make_loader(config_dir: str | None = None) -> Any:

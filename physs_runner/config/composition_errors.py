@@ -24,10 +24,7 @@ def explain(error: BaseException, request: Request) -> ConfigError:
     if isinstance(error, MissingConfigException):
         return _missing_option(error)
     if isinstance(error, OverrideParseException):
-        return ConfigError(
-            COMMAND_LINE,
-            f"cannot read {error.override!r} as key=value ({_one_line(error)})",
-        )
+        return ConfigError(COMMAND_LINE, f"cannot read {error.override!r}; write key=value")
     if isinstance(error, yaml.MarkedYAMLError):
         return _broken_yaml(error)
     message = str(error)
@@ -44,6 +41,8 @@ def explain(error: BaseException, request: Request) -> ConfigError:
             f"{argument!r} holds several values; add -m to run them all, or write a list "
             "as key=[a,b]",
         )
+    if message.startswith("Config group override must be a string"):
+        return ConfigError(COMMAND_LINE, "an option of a config group must be a name")
     if isinstance(error, OSError | UnicodeError):
         return ConfigError("config", f"a config file cannot be read: {_one_line(error)}")
     cause = error.__cause__
@@ -111,7 +110,7 @@ def _siblings(target: str, loader: Any, request: Request) -> tuple[str, str, lis
 
     kept = [text for text in request.overrides if text.lstrip("+~").split("=")[0] != target]
     try:
-        composed = loader.load_configuration(request.config_name, kept, run_mode=RunMode.RUN)
+        composed = loader.load_configuration(request.config_name, kept, RunMode.MULTIRUN)
     except Exception:  # a second mistake: explain the first one without a near match
         return target.rpartition(".")[0], target.rpartition(".")[2], []
     node = OmegaConf.to_container(composed, resolve=False)

@@ -35,22 +35,34 @@ def load(sections: Mapping[str, Any]) -> RunConfig:
     for name in sections:
         if name not in fields:
             raise ConfigError(str(name), f"unknown section; {suggest(name, fields)}")
+    _check_chosen_as_group(sections)
     hints = typing.get_type_hints(RunConfig)
     values: dict[str, Any] = {}
     for name, field in fields.items():
         if name in READERS:
-            values[name] = READERS[name](sections.get(name))
-        elif name in sections:
+            continue
+        if name in sections:
             values[name] = read_value(hints[name], sections[name], name, field.metadata)
         elif dataclasses.is_dataclass(hints[name]):
             values[name] = hints[name]()
+    name = values.get("name", RunConfig.name)
+    if not SAFE_NAME.fullmatch(name):
+        raise ConfigError("name", f"may hold letters, digits, '.', '_' and '-' only, got {name!r}")
+    # Last, because their readers import the heavy libraries.
+    values |= {name: read(sections.get(name)) for name, read in READERS.items()}
     config = RunConfig(**values)
-    if not SAFE_NAME.fullmatch(config.name):
-        raise ConfigError(
-            "name", f"may hold letters, digits, '.', '_' and '-' only, got {config.name!r}"
-        )
     check_run(config)
     return config
+
+
+def _check_chosen_as_group(sections: Mapping[str, Any]) -> None:
+    """Catch ``kernel.time=matern52``, which sets a value instead of choosing an option."""
+    kernel = sections.get("kernel")
+    for axis, value in kernel.items() if isinstance(kernel, Mapping) else ():
+        if axis in ("time", "space") and isinstance(value, str) and value != MANDATORY:
+            raise ConfigError(
+                f"kernel.{axis}", f"an option is chosen with a slash: kernel/{axis}={value}"
+            )
 
 
 def load_file(path: Path) -> RunConfig:

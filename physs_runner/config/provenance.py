@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from physs_runner.config.compose import Request, conf_directory, make_loader
+from physs_runner.config.compose import Request, conf_directory, group_names, make_loader
 from physs_runner.errors import ConfigError
 
 COMMAND_LINE = "command line"
@@ -29,27 +29,34 @@ def find_source(key: str, request: Request) -> str | None:
     the key itself, the one that sets the deepest section around it is named.
     """
     parts = _split(key)
-    for text in reversed(request.overrides):
-        name, _, _ = text.lstrip("+~").partition("=")
-        if "/" not in name and _split(name) == parts[: len(_split(name))] and "=" in text:
-            return COMMAND_LINE
+    loader = make_loader(request.config_dir)
+    given = _given_keys(request, loader)
+    if any(name == parts[: len(name)] for name in given):
+        return COMMAND_LINE
     best, best_depth = None, 0
-    for source, package, content in _files(request):
-        if package == parts[: len(package)]:
-            depth = _depth(content, parts[len(package) :])
-            # A file that only shares the package's name says nothing about the key.
-            total = len(package) + depth if depth or package else 0
-            if total and total >= best_depth:
-                best, best_depth = source, total
+    for source, package, content in _files(request, loader):
+        if package != parts[: len(package)]:
+            continue
+        depth = len(package) + _depth(content, parts[len(package) :])
+        if depth and depth >= best_depth:
+            best, best_depth = source, depth
+    if best_depth < len(parts) and any(name[: len(parts)] == parts for name in given):
+        return COMMAND_LINE
     return best
 
 
-def _files(request: Request) -> list[tuple[str, list[str], Any]]:
+def _given_keys(request: Request, loader: Any) -> list[list[str]]:
+    """Return the keys whose values the command line sets, choices of groups left out."""
+    groups = group_names(loader)
+    names = [text.lstrip("+~").partition("=")[0] for text in request.overrides]
+    return [_split(name) for name in names if name.partition("@")[0] not in groups]
+
+
+def _files(request: Request, loader: Any) -> list[tuple[str, list[str], Any]]:
     """Return (place, package, content) of every file of a composition, in its order."""
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
-    loader = make_loader(request.config_dir)
     overrides = list(request.overrides)
     defaults = loader.compute_defaults_list(request.config_name, overrides, RunMode.MULTIRUN)
     files = []
