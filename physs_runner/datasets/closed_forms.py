@@ -42,10 +42,8 @@ def advection_diffusion(t: Floats, space: tuple[Floats, ...], c: Coefficients) -
 def wave(t: Floats, space: tuple[Floats, ...], c: Coefficients) -> Floats:
     """Solve u_tt = c^2 u_xx on the unit interval: two standing waves, at rest at the start."""
     (x,) = space
-    return sum(
-        a * np.cos(k * np.pi * c["speed"] * t) * np.sin(k * np.pi * x)
-        for k, a in ((1, c["first"]), (2, c["second"]))
-    )
+    first, second = (np.cos(k * np.pi * c["speed"] * t) * np.sin(k * np.pi * x) for k in (1, 2))
+    return c["first"] * first + c["second"] * second
 
 
 def fisher_kpp(t: Floats, space: tuple[Floats, ...], c: Coefficients) -> Floats:

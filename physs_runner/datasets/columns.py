@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from physs_runner.datasets import frames
 from physs_runner.datasets.dataset import GROUP, NOISE_SUFFIX
 from physs_runner.datasets.options import ColumnsConfig
 from physs_runner.datasets.points import Floats, PhyssWarning
@@ -69,13 +70,15 @@ def clean_table(
     time, axis = _time_column(raw.frame, columns, file, axis)
     clean: dict[str, Any] = {columns.time.name: time}
     for name, column in columns.space.items():
-        clean[name] = _coordinate(raw.frame[column], file, codes)
+        clean[name] = _coordinate(frames.column(raw.frame, column), file, codes)
     for name, column in columns.outputs.items():
-        clean[name] = _numbers(raw.frame[column], file, codes)
+        clean[name] = _numbers(frames.column(raw.frame, column), file, codes)
         if np.isnan(clean[name]).all():
             raise DataError(f"{file}: every value of the target column {column!r} is missing")
     for name, column in columns.noise.items():
-        clean[name + NOISE_SUFFIX] = _noise(raw.frame[column], file, codes, clean[name])
+        clean[name + NOISE_SUFFIX] = _noise(
+            frames.column(raw.frame, column), file, codes, clean[name]
+        )
     if columns.group is not None:
         clean[GROUP] = raw.frame[columns.group].astype(str).to_numpy(dtype=str)
     frame, notes = _drop_useless(pd.DataFrame(clean), list(columns.outputs), file)
@@ -88,7 +91,7 @@ def _time_column(
     config = columns.time
     if config.column is None:
         return np.zeros(len(frame)), TimeAxis(config.unit, None)
-    column = frame[config.column]
+    column = frames.column(frame, config.column)
     if not looks_like_stamps(column):
         return _coordinate(column, file, columns.missing), TimeAxis(config.unit, None)
     stamps = parse_stamps(column, config, file)
@@ -105,12 +108,12 @@ def _numbers(column: pd.Series, file: str, codes: Sequence[Any]) -> Floats:
     if pd.api.types.is_numeric_dtype(column):
         if np.iscomplexobj(column.to_numpy()):
             raise DataError(f"{file}: column {name!r} holds complex numbers")
-        values = column.to_numpy(dtype=np.float64, na_value=np.nan).copy()
+        values = frames.to_numbers(column)
     else:
         text = column.astype("object").where(column.notna(), None)
         text = text.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
         text = text.mask(text.isin([str(code) for code in codes]) | (text == ""), None)
-        values = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64)
+        values = frames.to_numbers(text)
         wrong = np.isnan(values) & text.notna().to_numpy() & (text.astype(str) != "nan").to_numpy()
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -161,10 +164,10 @@ def _drop_useless(
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Sort rows, drop those without any target and merge exact repetitions."""
     notes = []
-    empty = frame[outputs].isna().all(axis=1)
+    empty = np.isnan(frame[outputs].to_numpy()).all(axis=1)
     if empty.any():
         notes.append(f"{int(empty.sum())} rows of {file} without any target were left out")
-        frame = frame[~empty]
+        frame = frames.rows(frame, ~empty)
     # Sorting by everything makes later random draws independent of the order of the file.
     frame = frame.sort_values(list(frame.columns), kind="stable", ignore_index=True)
     repeated = frame.duplicated()
@@ -172,7 +175,7 @@ def _drop_useless(
         note = f"{int(repeated.sum())} rows of {file} repeat another row exactly and were merged"
         warnings.warn(note, PhyssWarning, stacklevel=2)
         notes.append(note)
-        frame = frame[~repeated].reset_index(drop=True)
+        frame = frames.rows(frame, ~repeated).reset_index(drop=True)
     return frame, tuple(notes)
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from physs_runner.datasets.columns import RawTable
 from physs_runner.datasets.dataset import Dataset
 from physs_runner.datasets.files import find_file, require_columns, require_kind
+from physs_runner.datasets.frames import only
 from physs_runner.datasets.options import ColumnsConfig, RowsConfig, SplitConfig
 from physs_runner.datasets.table import load_table
 from physs_runner.errors import DataError
@@ -58,4 +59,4 @@ def read_csv(file: str, wanted: Sequence[str], separator: str, comment: str | No
         raise DataError(f"{file} is empty") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{file} is not a CSV file: it is not text in UTF-8") from error
-    return RawTable(frame[list(wanted)], {})
+    return RawTable(only(frame, list(wanted)), {})

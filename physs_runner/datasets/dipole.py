@@ -13,7 +13,7 @@ from physs_runner.datasets.options import number, rng_for
 from physs_runner.datasets.points import Floats
 from physs_runner.errors import ConfigError
 
-NAMES = ("t", "x", "z")
+NAMES: tuple[str, ...] = ("t", "x", "z")
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
+from physs_runner.datasets import frames
 from physs_runner.datasets.columns import CleanTable, RawTable, clean_table
 from physs_runner.datasets.dataset import Dataset
 from physs_runner.datasets.files import find_file, require_kind
@@ -101,7 +102,7 @@ def read_laser(config: DriftersConfig) -> tuple[RawTable, dict[str, str]]:
         frame = average(frame, config.average_hours)
     attributes = {"file": config.file, "average_hours": str(config.average_hours)}
     if config.positions == "kilometres":
-        middle = float(frame["lat"].mean()), float(frame["lon"].mean())
+        middle = float(np.mean(frame["lat"])), float(np.mean(frame["lon"]))
         x = KM_PER_DEGREE * np.cos(np.deg2rad(middle[0])) * (frame["lon"] - middle[1])
         y = KM_PER_DEGREE * (frame["lat"] - middle[0])
         attributes["origin"] = f"latitude {middle[0]:.6f}, longitude {middle[1]:.6f}"
@@ -132,11 +133,11 @@ def parse_laser(file: str) -> pd.DataFrame:
     if len(frame) == 0 or isinstance(frame.index, pd.MultiIndex):
         raise _not_laser(file)
     numeric = [name for name in LASER_COLUMNS if name not in ("id", "date", "time")]
-    if frame[["date", "time", "lat", "lon", "u", "v"]].isna().any(axis=None):
+    if frame[["date", "time", "lat", "lon", "u", "v"]].isna().to_numpy().any():
         raise _not_laser(file)
     for name in numeric:
         if not pd.api.types.is_numeric_dtype(frame[name]):
-            wrong = pd.to_numeric(frame[name], errors="coerce").isna()
+            wrong = np.isnan(frames.to_numbers(frames.column(frame, name)))
             row = int(np.flatnonzero(wrong)[0])
             raise DataError(
                 f"{file}: line {row + 1 + HEADER_LINES} of column {name!r} is "
@@ -169,11 +170,12 @@ def _select(frame: pd.DataFrame, config: DriftersConfig) -> pd.DataFrame:
     for name, bounds in (("lon", config.longitude), ("lat", config.latitude)):
         if bounds is not None:
             keep &= frame[name].between(bounds[0], bounds[1]).to_numpy()
-    return frame[keep]
+    return frames.rows(frame, keep)
 
 
 def average(frame: pd.DataFrame, hours: float) -> pd.DataFrame:
     """Mean position and velocity per drifter and interval, at the interval's start."""
     start = frame["stamp"].dt.floor(pd.Timedelta(hours=hours))
     keys = frame.assign(stamp=start)[["id", "stamp", "lat", "lon", "u", "v"]]
-    return keys.groupby(["id", "stamp"], observed=True, as_index=False, sort=True).mean()
+    means = keys.groupby(["id", "stamp"], observed=True, sort=True).mean()
+    return cast(pd.DataFrame, means).reset_index()

@@ -44,7 +44,7 @@ def read_netcdf(file: str, wanted: Sequence[str]) -> RawTable:
     except (OSError, ValueError) as error:
         raise DataError(f"{file} is not a readable NetCDF file: {error}") from error
     with source:
-        require_columns(path, wanted, source.variables)
+        require_columns(path, wanted, map(str, source.variables))
         units = {
             name: str(source[name].attrs["units"])
             for name in wanted

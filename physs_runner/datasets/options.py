@@ -78,8 +78,8 @@ class RowsConfig:
     subsample: SubsampleConfig = field(default_factory=SubsampleConfig)
 
 
-class TableConfig(Protocol):
-    """What the table pipeline asks of a file reader's config record."""
+class SelectionConfig(Protocol):
+    """What selecting, splitting and scaling ask of a file reader's config record."""
 
     @property
     def name(self) -> str:
@@ -89,11 +89,6 @@ class TableConfig(Protocol):
     @property
     def file(self) -> str:
         """Path of the file."""
-        ...
-
-    @property
-    def columns(self) -> ColumnsConfig:
-        """What the columns mean."""
         ...
 
     @property
@@ -109,4 +104,13 @@ class TableConfig(Protocol):
     @property
     def split(self) -> SplitConfig:
         """Which rows are held out."""
+        ...
+
+
+class TableConfig(SelectionConfig, Protocol):
+    """What reading a table asks of a file reader's config record."""
+
+    @property
+    def columns(self) -> ColumnsConfig:
+        """What the columns mean."""
         ...

@@ -10,6 +10,7 @@ import pandas as pd
 from physs_runner.datasets.columns import RawTable
 from physs_runner.datasets.dataset import Dataset
 from physs_runner.datasets.files import find_file, require_columns, require_kind
+from physs_runner.datasets.frames import only
 from physs_runner.datasets.options import ColumnsConfig, RowsConfig, SplitConfig
 from physs_runner.datasets.table import load_table
 
@@ -37,4 +38,4 @@ def read_parquet(file: str, wanted: Sequence[str]) -> RawTable:
     require_kind(path, ["Parquet"], "Parquet")
     frame = pd.read_parquet(path)
     require_columns(path, wanted, frame.columns)
-    return RawTable(frame[list(wanted)], {})
+    return RawTable(only(frame, list(wanted)), {})

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from physs_runner.datasets import frames
 from physs_runner.datasets.columns import CleanTable, RawTable, clean_table, wanted_columns
 from physs_runner.datasets.dataset import (
     GROUP,
@@ -21,7 +22,7 @@ from physs_runner.datasets.dataset import (
     make_table,
     standard_scaling,
 )
-from physs_runner.datasets.options import RowsConfig, SplitConfig, TableConfig
+from physs_runner.datasets.options import RowsConfig, SelectionConfig, SplitConfig, TableConfig
 from physs_runner.datasets.points import PhyssWarning
 from physs_runner.datasets.splits import held_out, inside
 from physs_runner.errors import ConfigError, DataError
@@ -66,7 +67,7 @@ def load_table(config: TableConfig, read: Reader, seed: int) -> Dataset:
 
 
 def build_dataset(
-    config: TableConfig,
+    config: SelectionConfig,
     names: Names,
     clean: CleanTable,
     test: CleanTable | None,
@@ -84,19 +85,19 @@ def build_dataset(
         seed: of the run.
     """
     region = inside(clean.frame, config.rows.region, names.time, clean.axis, "dataset.rows.region")
-    frame = _subsample(clean.frame[region], config.rows, seed)
+    frame = _subsample(frames.rows(clean.frame, region), config.rows, seed)
     if len(frame) == 0:
         raise DataError(f"no row of {config.file} lies inside dataset.rows.region")
     split = config.split
     split_seed = seed if split.seed is None else split.seed
     mask = held_out(frame, split, names.time, clean.axis, split_seed)
-    test_frame = frame[mask]
+    test_frame = frames.rows(frame, mask)
     if test is not None:
         keep = inside(test.frame, config.rows.region, names.time, clean.axis, "dataset.rows.region")
-        test_frame = test.frame[keep]
+        test_frame = frames.rows(test.frame, keep)
         if len(test_frame) == 0:
             raise DataError(f"no row of {split.file} lies inside dataset.rows.region")
-    train_table = _to_table(frame[~mask], names, clean.units)
+    train_table = _to_table(frames.rows(frame, ~mask), names, clean.units)
     test_table = _to_table(test_frame, names, clean.units)
     _check_training(train_table, names.outputs, config.file)
     tolerated = CHANCE if split.method in ("fraction", "folds") else 0.0

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from physs_runner.datasets.frames import to_numbers
 from physs_runner.datasets.options import TimeColumnConfig
 from physs_runner.datasets.points import Floats
 from physs_runner.errors import ConfigError, DataError
@@ -29,7 +30,7 @@ def looks_like_stamps(column: pd.Series) -> bool:
     if pd.api.types.is_numeric_dtype(column):
         return False
     given = column.dropna()
-    return bool(pd.to_numeric(given, errors="coerce").isna().mean() > 0.5)
+    return 2 * int(np.isnan(to_numbers(given)).sum()) > len(given)
 
 
 def parse_stamps(column: pd.Series, config: TimeColumnConfig, file: str) -> pd.Series:
@@ -77,8 +78,10 @@ def stamp_of(value: Any, key: str) -> pd.Timestamp:
     """One time stamp of a config, in UTC without a zone."""
     try:
         stamp = pd.Timestamp(value)
-    except (ValueError, TypeError) as error:
-        raise ConfigError(key, f"{value!r} is not a time stamp such as 2016-02-25") from error
+    except (ValueError, TypeError):
+        stamp = pd.NaT
+    if not isinstance(stamp, pd.Timestamp):
+        raise ConfigError(key, f"{value!r} is not a time stamp such as 2016-02-25")
     return stamp.tz_convert("UTC").tz_localize(None) if stamp.tz is not None else stamp
 
 

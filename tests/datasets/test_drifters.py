@@ -161,40 +161,33 @@ def test_whole_drifters_can_be_left_out():
     assert not set(data.test["group"].values) & set(data.train["group"].values)
 
 
-@pytest.fixture
-def large_file(tmp_path) -> str:
-    """A fifth of half a million observations."""
-    return write_laser(tmp_path / "laser.dat", drifters=1050, hours=24)
-
-
-def test_many_drifters_load_group_and_pad_quickly(large_file):
-    """A fifth of half a million observations in a fifth of ten seconds."""
+def test_many_drifters_load_group_and_pad_quickly(tmp_path):
+    """A tenth of half a million observations in well under ten seconds, and a tenth of 2 GB."""
+    file = write_laser(tmp_path / "laser.dat", drifters=525, hours=24)
+    config = DriftersConfig(file=file, average_hours=None)
     started = time.process_time()
-    data = load_drifters(DriftersConfig(file=large_file, average_hours=None), 0)
+    data = load_drifters(config, 0)
     groups = group_by_time(data.train["t"].values)
+    # A tenth of the time would be 1 s; the rest covers costs that do not grow with the file.
     assert time.process_time() - started < 2.0
-    assert groups.mask.sum() == data.train.sizes["point"] > 90_000
-
-
-def test_many_drifters_load_in_little_memory(large_file):
-    """A fifth of half a million observations in a fifth of 2 GB."""
+    assert groups.mask.sum() == data.train.sizes["point"] > 45_000
     tracemalloc.start()
-    load_drifters(DriftersConfig(file=large_file, average_hours=None), 0)
+    load_drifters(config, 0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 0.4e9
+    assert peak < 0.2e9
 
 
 @pytest.mark.slow
 def test_half_a_million_drifters_load_group_and_pad(tmp_path):
-    """The full size, from a file and from the generator."""
+    """The full size, from a file and from the generator, in 10 s of one core each."""
     file = write_laser(tmp_path / "laser.dat", drifters=5209, hours=24)
-    started = time.perf_counter()
+    started = time.process_time()
     data = load_drifters(DriftersConfig(file=file, average_hours=None), 0)
     groups = group_by_time(data.train["t"].values)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
     assert groups.mask.sum() == 450_058
-    started = time.perf_counter()
+    started = time.process_time()
     data = load_drifters_synthetic(SyntheticDriftersConfig(count=500_000, hours=96), 0)
     group_by_time(data.train["t"].values)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
