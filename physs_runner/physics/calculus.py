@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 
 from physs_runner.physics.derivatives import Jet, order, raised
 from physs_runner.physics.tree import (
+    MAX_NODES,
     ONE,
     PI,
     ZERO,
@@ -88,6 +89,8 @@ def _raise_jet(value: Jet, axis: int) -> Jet:
 
 
 def _differentiate_product(factors: tuple[Node, ...], axis: int) -> Node:
+    if len(factors) ** 2 > MAX_NODES:  # before the work of building what will be refused
+        raise TreeError(f"a product of {len(factors)} factors is too long to differentiate")
     terms = []
     for index, factor in enumerate(factors):
         change = differentiate(factor, axis)

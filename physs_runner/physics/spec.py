@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from physs_runner.errors import ConfigError
@@ -53,7 +53,7 @@ class Physics:
         outputs: what can be observed, affine in the latents' jets.
         equations: everything that informs the latents besides data.
         domain: extents that replace those of the data, by coordinate.
-        units: by coordinate, latent or output.
+        units: by coordinate, latent, output or parameter.
         source: the section it was read from.
     """
 
@@ -156,16 +156,18 @@ def read_physics(section: Mapping[str, Any]) -> Physics:
         _check_keywords((*scope.coordinates, *latents, *outputs))
     _check_unique([equation.name for equation in equations])
     known = (*scope.coordinates, *latents, *outputs, *bare.parameters)
+    units = {item.name: item.unit for item in parameters if item.unit is not None}
+    units |= _read_units(section.get("units"), known)
     return Physics(
         name=_read_name(section.get("name")),
         time=time,
         space=space,
         latents=latents,
-        parameters=parameters,
+        parameters=tuple(replace(item, unit=units.get(item.name)) for item in parameters),
         outputs=outputs,
         equations=tuple(equations),
         domain=_read_domain(section.get("domain"), scope.coordinates),
-        units=_read_units(section.get("units"), known),
+        units=units,
         source=section,
     )
 

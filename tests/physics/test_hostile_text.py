@@ -88,10 +88,10 @@ def test_hostile_text_ends_in_a_config_error_and_runs_nothing(reader: str) -> No
     """Every text is refused by every reader of text, quickly, without running anything."""
     with watched() as events:
         for text in HOSTILE:
-            start = time.perf_counter()
+            start = time.process_time()
             with pytest.raises(ConfigError):
                 READERS[reader](text)
-            assert time.perf_counter() - start < 2.0, text[:60]
+            assert time.process_time() - start < 2.0, text[:60]
     assert events == []
 
 
