@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from physs_runner.datasets import frames
-from physs_runner.datasets.dataset import GROUP, NOISE_SUFFIX
+from physs_runner.datasets.dataset import GROUP, NOISE_SUFFIX, POINT
 from physs_runner.datasets.options import ColumnsConfig
 from physs_runner.datasets.points import Floats, PhyssWarning
 from physs_runner.datasets.timestamps import (
@@ -48,6 +48,11 @@ def wanted_columns(columns: ColumnsConfig) -> list[str]:
         if output not in columns.outputs:
             known = ", ".join(columns.outputs)
             raise ConfigError("dataset.columns.noise", f"no output {output!r}; outputs are {known}")
+    roles = [columns.time.name, *columns.space, *columns.outputs, GROUP, POINT]
+    for name in roles:
+        if roles.count(name) > 1:
+            key = "dataset.columns"
+            raise ConfigError(key, f"the name {name!r} stands for two things; rename one of them")
     names = [columns.time.column, *columns.space.values(), *columns.outputs.values()]
     names += [*columns.noise.values(), columns.group]
     return list(dict.fromkeys(name for name in names if name is not None))

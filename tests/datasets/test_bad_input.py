@@ -125,6 +125,7 @@ def test_unknown_names_in_the_columns_are_refused(load):
         ({"units": {"y": "m"}}, "units.y"),
         ({"noise": {"w": "s"}}, "noise"),
         ({"outputs": {}}, "outputs"),
+        ({"outputs": {"x": "u"}}, "'x' stands for two things"),
     ]:
         with pytest.raises(ConfigError, match=key):
             load(GOOD, columns)
