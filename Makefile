@@ -1,7 +1,7 @@
 # Everything starts from Python 3.11, pip and make: each target sets up .venv by itself.
 # Variables: ARGS (passed on), TABLE and FAST=1 (for reproduce), PYTHON (for setup).
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 PY := $(VENV)/bin/python
 PHYSS := $(VENV)/bin/physs

@@ -43,9 +43,9 @@ def run(arguments: list[str]) -> int:
         composed = _compose(options)
         if _starts_a_run(options):
             multirun = _is_multirun(options, composed)
+            _check_writable(composed, "hydra.sweep.dir" if multirun else "hydra.run.dir")
             if not multirun:
                 _load(composed, request)
-            _check_writable(composed, "hydra.sweep.dir" if multirun else "hydra.run.dir")
     return _hand_to_hydra(_argv(arguments, options), request)
 
 

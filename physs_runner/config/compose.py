@@ -99,19 +99,22 @@ def compose(request: Request, *, multirun: bool = False) -> Any:
     Raises:
         ConfigError: when a group, an option, a key or a file is wrong.
     """
+    from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
     from physs_runner.config.composition_errors import explain
 
     loader = make_loader(request.config_dir)
     try:
-        return loader.load_configuration(
+        composed = loader.load_configuration(
             config_name=request.config_name,
             overrides=list(request.overrides),
             run_mode=RunMode.MULTIRUN if multirun else RunMode.RUN,
         )
     except Exception as error:  # whatever YAML can provoke must end in a sentence
         raise explain(error, request) from error
+    HydraConfig.instance().set_config(composed)  # what ${hydra:...} refers to
+    return composed
 
 
 def resolve(composed: Any) -> Mapping[str, Any]:
@@ -120,7 +123,6 @@ def resolve(composed: Any) -> Mapping[str, Any]:
     Raises:
         ConfigError: for an interpolation that leads nowhere.
     """
-    from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf, open_dict
     from omegaconf.errors import OmegaConfBaseException
 
@@ -129,8 +131,6 @@ def resolve(composed: Any) -> Mapping[str, Any]:
 
     job = composed.copy()
     if "hydra" in job:
-        if not HydraConfig.initialized():
-            HydraConfig.instance().set_config(composed)
         with open_dict(job):
             del job["hydra"]
     try:
@@ -144,12 +144,12 @@ def group_names(loader: Any) -> list[str]:
     """Return every config group of ours, nested ones with their whole path."""
     from hydra.core.object_type import ObjectType
 
+    listed = loader.repository.get_group_options  # the loader's own method composes first
     found: list[str] = []
     waiting = [name for name in loader.list_groups("") if name != "hydra"]
     while waiting:
         group = waiting.pop()
-        if loader.get_group_options(group, ObjectType.CONFIG):
+        if listed(group, ObjectType.CONFIG):
             found.append(group)
-        nested = loader.get_group_options(group, ObjectType.GROUP)
-        waiting.extend(f"{group}/{name}" for name in nested)
+        waiting.extend(f"{group}/{name}" for name in listed(group, ObjectType.GROUP))
     return sorted(found)

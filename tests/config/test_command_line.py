@@ -136,3 +136,21 @@ def test_folder_that_cannot_be_made(physs: Shell, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("physs: hydra.run.dir: cannot make the folder taken/run: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_failing_jobs_do_not_stop_a_sweep(physs: Shell, tmp_path: Path) -> None:
+    """Each job of a sweep reports its own failure and logs it; the sweep ends with code 1."""
+    done = physs(
+        "sweep",
+        "training.hold_noise=2,3",
+        "hydra.sweep.dir=out",
+        "hydra.sweep.subdir=${hydra.job.num}",
+    )
+    assert done.returncode == 1
+    for number, value in enumerate((2, 3)):
+        sentence = f"command line, training.hold_noise: must be at most 1, got {value}"
+        assert f"physs: {sentence}\n" in done.stderr
+        log = (tmp_path / "out" / str(number) / "log.txt").read_text()
+        assert sentence in log
+        assert "Traceback" in log
+    assert "Traceback" not in done.stderr
