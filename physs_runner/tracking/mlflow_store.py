@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -246,7 +247,9 @@ def _patient(destination: Destination) -> str:
 
 def _save_model(target: Path, directory: Path, note: ModelNote, run_id: str, logged: Any) -> None:
     """Write a model folder: our arrays and config, and the name of the code that reads them."""
-    import mlflow.pyfunc
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # importing it warns about type hints of its own
+        import mlflow.pyfunc
     import pandas
     from mlflow.models import Model, ModelSignature
     from mlflow.types import ColSpec, DataType, Schema

@@ -39,6 +39,7 @@ class Sent:
     model_uri: str | None = None
     status: str = ""
     problem: str | None = None  # why the last pass failed
+    settled: bool = False  # the run's own uploader is done with it, well or not
 
 
 def read_sent(directory: Path, uri: str | None) -> Sent:

@@ -7,9 +7,6 @@ that is down can therefore neither stop nor slow a run, and ``physs sync`` makes
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,17 +15,19 @@ from types import TracebackType
 from typing import Any
 
 from physs_runner.errors import PhyssError
+from physs_runner.tracking.courier import COURIER
 from physs_runner.tracking.destination import choose
 from physs_runner.tracking.history import FILE as HISTORY_FILE
 from physs_runner.tracking.history import HistoryWriter
+from physs_runner.tracking.parents import find_parent
 from physs_runner.tracking.provenance import provenance
 from physs_runner.tracking.record import DatasetNote, ModelNote, RunInfo, RunRecord
 from physs_runner.tracking.sender import FILE as SYNC_FILE
-from physs_runner.tracking.sender import read_sent
-from physs_runner.tracking.sweep import find_parent
+from physs_runner.tracking.sender import read_sent, write_sent
 from physs_runner.tracking.system import FILE as SYSTEM_FILE
 
 _PATIENCE = 120.0  # seconds without any progress before the uploader is left to itself
+_REPEATS = 2  # orders to end, should an uploader die over the first
 
 Warn = Callable[[str], None]
 
@@ -43,7 +42,7 @@ class Tracker:
         self._warned = False
         self._uri = record.info().destination.uri
         self._history = HistoryWriter(record.directory)
-        self._uploader: subprocess.Popen[bytes] | None = None
+        self._copied = False
         self._ended = False
 
     @property
@@ -94,9 +93,8 @@ class Tracker:
             self.record.end(status, error)
         except OSError as failure:
             self._warn_once(f"{self.record.directory} cannot be written: {failure}.")
-        if self._uploader is not None and self._uploader.stdin is not None:
-            self._uploader.stdin.close()
-            self._await_uploader(self._uploader)
+        if self._copied:
+            self._await_copy()
             self._look_for_problem()
 
     def __enter__(self) -> Tracker:
@@ -124,17 +122,33 @@ class Tracker:
         self.record.start()
         if self._uri is None:
             return
-        try:
-            self._uploader = _start_uploader(self.record.directory)
-        except OSError as error:
-            self._warn_once(f"The tracking process could not be started: {error}.")
+        sent = read_sent(self.record.directory, self._uri)
+        sent.settled, sent.problem = False, None
+        write_sent(self.record.directory, self._uri, sent)
+        self._copied = self._tell(COURIER.begin)
 
-    def _await_uploader(self, process: subprocess.Popen[bytes]) -> None:
-        """Wait while the uploader makes progress."""
+    def _tell(self, order: Callable[[Path], None]) -> bool:
+        """Give the uploader an order; return whether that was possible."""
+        try:
+            order(self.record.directory)
+        except OSError as error:
+            self._warn_once(
+                f"The tracking process could not be started: {error}. Send the run later with: "
+                f"physs sync {self.record.directory}"
+            )
+            return False
+        return True
+
+    def _await_copy(self) -> None:
+        """Have the rest copied and wait while that makes progress."""
         path = self.record.directory / SYNC_FILE
-        seen, since = -1, time.monotonic()
-        while process.poll() is None:
-            progress = path.stat().st_mtime_ns if path.exists() else 0
+        seen, since, asked = -1, 0.0, 0
+        while not read_sent(self.record.directory, self._uri).settled:
+            if asked == 0 or not COURIER.alive:
+                asked += 1
+                if asked > _REPEATS or not self._tell(COURIER.end):
+                    return
+            progress = path.stat().st_mtime_ns
             if progress != seen:
                 seen, since = progress, time.monotonic()
             if time.monotonic() - since > _PATIENCE:
@@ -208,21 +222,3 @@ def open_tracker(
     )
     tracker.start()
     return tracker
-
-
-def _start_uploader(directory: Path) -> subprocess.Popen[bytes]:
-    """Start the copying process in a session of its own, so that Ctrl-C does not reach it."""
-    root = str(Path(__file__).resolve().parents[2])
-    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    module = "physs_runner.tracking.uploader"
-    command = [sys.executable, "-P", "-m", module, str(directory), str(os.getpid())]
-    with (directory / "sync.log").open("ab") as log:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            env=environment,
-            start_new_session=True,
-        )

@@ -1,9 +1,7 @@
 """A sweep as one parent run with its jobs nested under it.
 
-The sweep directory gets a ``parent.json`` that names the parent's own record, a run directory
-like any other. A job finds it by walking up from its own directory, whichever launcher started
-it and on whichever machine, as long as they share the folder. A parent that could not be
-created in time (a dead server) is created by the first job that reaches the store.
+The parent is tracked like any run. One that could not be created in time (a dead server) is
+created by the first job that reaches the store.
 """
 
 from __future__ import annotations
@@ -16,17 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from physs_runner.errors import ConfigError, PhyssError
-from physs_runner.tracking.base import RunRow, open_store
-from physs_runner.tracking.destination import choose
-from physs_runner.tracking.files import read_json, write_json, write_text
-from physs_runner.tracking.provenance import provenance
-from physs_runner.tracking.record import RunInfo, RunRecord
-from physs_runner.tracking.sender import read_sent, send, write_sent
-
-PARENT = "parent.json"
-RECORD = "summary"  # folder of the parent's record inside the sweep directory
-_LEVELS = 4  # a job's directory lies at most this deep, as with subdirs named after overrides
+from physs_runner.errors import ConfigError
+from physs_runner.tracking.base import RunRow
+from physs_runner.tracking.files import write_json, write_text
+from physs_runner.tracking.parents import RECORD, name_parent
+from physs_runner.tracking.record import RunRecord
+from physs_runner.tracking.rows import rows_of_directories, usual_metrics, varying
+from physs_runner.tracking.session import Tracker, Warn, open_tracker
 
 
 @dataclass(frozen=True)
@@ -37,15 +31,6 @@ class Goal:
     direction: str = "minimize"
 
 
-def find_parent(directory: Path) -> str | None:
-    """Return the parent's record directory of the sweep that a run directory lies in."""
-    for folder in [directory.parent, *directory.parents[1:_LEVELS]]:
-        note = read_json(folder / PARENT)
-        if note is not None:
-            return str(folder / note["record"])
-    return None
-
-
 def open_sweep(
     config: Any,
     directory: Path | str,
@@ -54,55 +39,50 @@ def open_sweep(
     experiment: str,
     params: Mapping[str, Any],
     outputs: Path | str | None = None,
-) -> RunRecord:
-    """Record a sweep and create its parent run; the embedded store exists afterwards.
+    warn: Warn | None = None,
+) -> Tracker:
+    """Begin to track a sweep; jobs that start below its directory are nested under it.
 
     A sweep directory that has a parent already (a resumed sweep) keeps it.
 
-    Raises:
-        StoreError: the store failed; the record is complete nonetheless.
+    Args:
+        config: the ``TrackingConfig``.
+        directory: the sweep directory.
+        name: readable name of the parent run.
+        experiment: used where the config names none.
+        params: what is swept over.
+        outputs: folder of all outputs, which holds the embedded store.
+        warn: called with one sentence, at most once, when the store fails.
     """
-    folder = Path(directory).resolve()
-    record = RunRecord(folder / RECORD)
-    if not record.exists:
-        record.write_info(
-            RunInfo(
-                name=name,
-                experiment=config.experiment or experiment,
-                params={key: str(value) for key, value in params.items()},
-                tags={**provenance(), "experiment": experiment, "kind": "sweep"},
-                destination=choose(config.name, config.uri, outputs=outputs),
-            )
-        )
-    record.start()
-    write_json(folder / PARENT, {"record": RECORD})
-    _send(record)
-    return record
+    place = name_parent(Path(directory).resolve())
+    return open_tracker(
+        config,
+        place,
+        name=name,
+        params=params,
+        tags={"kind": "sweep"},
+        experiment=experiment,
+        outputs=outputs,
+        resume=True,
+        warn=warn,
+    )
 
 
-def close_sweep(directory: Path | str, goal: Goal) -> RunRecord:
-    """Summarise a sweep from its jobs' directories and end its parent run.
-
-    Raises:
-        StoreError: the store failed; the summary is on disk nonetheless.
-    """
-    folder = Path(directory).resolve()
-    record = RunRecord(folder / RECORD)
-    jobs = job_rows(folder)
+def close_sweep(tracker: Tracker, goal: Goal) -> list[RunRow]:
+    """Summarise a sweep from its jobs' directories, end its parent run and return the jobs."""
+    record = tracker.record
+    jobs = job_rows(record.directory.parent)
     summarise(jobs, goal, record)
     bad = [row for row in jobs if row.status != "FINISHED"]
     if bad or not jobs:
-        record.end("FAILED", f"{len(bad)} of {len(jobs)} jobs did not finish.")
+        tracker.finish("FAILED", f"{len(bad)} of {len(jobs)} jobs did not finish.")
     else:
-        record.end("FINISHED")
-    _send(record)
-    return record
+        tracker.finish("FINISHED")
+    return jobs
 
 
 def job_rows(folder: Path) -> list[RunRow]:
     """Return the jobs of a sweep in the order of their start."""
-    from physs_runner.tracking.rows import rows_of_directories
-
     own = str((folder / RECORD).resolve())
     return [row for row in reversed(rows_of_directories(folder)) if row.place != own]
 
@@ -123,7 +103,6 @@ def best_of(rows: Sequence[RunRow], goal: Goal) -> RunRow | None:
 def summarise(rows: Sequence[RunRow], goal: Goal, record: RunRecord) -> None:
     """Write the table, the description, the parallel-coordinates figure and the best metrics."""
     from physs_runner.tracking.report_figures import parallel_coordinates
-    from physs_runner.tracking.rows import usual_metrics, varying
 
     names = varying(rows) or [n for n in ("seed",) if any(n in row.params for row in rows)]
     metrics = list(dict.fromkeys([goal.metric, *usual_metrics(rows)]))
@@ -183,17 +162,3 @@ def _description(
         lines.append("| " + " | ".join([row.name, row.status, *shown, *values]) + " |")
     parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
-
-
-def _send(record: RunRecord) -> None:
-    """Bring the store up to date with the parent's record, noting a failure."""
-    destination = record.info().destination
-    if destination.uri is None:
-        return
-    try:
-        send(record, open_store(destination), destination.uri)
-    except PhyssError as error:
-        sent = read_sent(record.directory, destination.uri)
-        sent.problem = str(error)
-        write_sent(record.directory, destination.uri, sent)
-        raise

@@ -1,77 +1,138 @@
-"""The process that copies a running run into its store.
+"""The process that copies running runs into their stores.
 
 It is started beside the training process, reads only files, and runs at low priority: neither
-the import of MLflow nor a slow server ever holds up a training step. It ends with the run; when
-the run's process disappears without a word, it says so in the store.
+the import of MLflow nor a slow server ever holds up a training step. It serves every run of
+that process, one after another or several at a time, so a sweep imports MLflow once. When the
+process disappears without a word, it says so in the store.
+
+It reads lines from its standard input: ``{"begin": DIRECTORY}`` and ``{"end": DIRECTORY}``.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
 import sys
 import time
-from pathlib import Path
+import traceback
+from dataclasses import dataclass
 
 from physs_runner.errors import PhyssError
 from physs_runner.tracking.base import Store, open_store
-from physs_runner.tracking.record import RunRecord
+from physs_runner.tracking.record import Destination, RunRecord
 from physs_runner.tracking.sender import read_sent, send, write_sent
 from physs_runner.tracking.system import Sampler
 
 _INTERVAL = 5.0  # seconds between passes
 _LONGEST = 60.0  # between passes while the store fails
+_IDLE = 60.0  # without any run before the process ends
 _LAST_ATTEMPTS = 3
 
 
-def main(directory: str, run_pid: str) -> int:
-    """Send until the run ends, then send the rest; return 0 if all of it arrived."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which then ends us
-    os.nice(5)
-    record, pid = RunRecord(directory), int(run_pid)
-    sampler = Sampler(record.directory, pid) if record.info().system_metrics else None
-    store: Store | None = None
-    delay = 0.0
-    while not _run_ended(delay, pid, sampler):
-        store, sent = _attempt(record, store)
-        delay = _INTERVAL if sent else min(_LONGEST, 2 * max(delay, _INTERVAL))
-    _await_death(record, pid)
-    for attempt in range(_LAST_ATTEMPTS):
-        time.sleep(attempt)
-        store, sent = _attempt(record, store)
-        if sent:
-            return 0
-    return 1
+@dataclass
+class Job:
+    """A run in progress and when its next pass is due."""
+
+    record: RunRecord
+    sampler: Sampler | None
+    due: float = 0.0
+    delay: float = _INTERVAL
 
 
-def _attempt(record: RunRecord, store: Store | None) -> tuple[Store | None, bool]:
-    """Make one pass; note in ``sync.json`` why it failed."""
-    destination = record.info().destination
-    try:
-        store = store or open_store(destination)
-        send(record, store, destination.uri)
-    except (PhyssError, OSError) as error:
-        sys.stderr.write(f"{error}\n")
-        sent = read_sent(record.directory, destination.uri)
-        sent.problem = str(error)
-        write_sent(record.directory, destination.uri, sent)
-        return store, False
-    return store, True
+class Uploader:
+    """Serves the runs of one process until that process ends."""
 
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._jobs: dict[str, Job] = {}
+        self._stores: dict[Destination, Store] = {}
+        self._input = b""
 
-def _run_ended(seconds: float, pid: int, sampler: Sampler | None) -> bool:
-    """Wait this long, but not beyond the end of the run: a closed pipe or another parent."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if sampler is not None:
-            sampler.sample(time.monotonic())
-        pause = max(0.0, min(1.0, deadline - time.monotonic()))
-        readable, _, _ = select.select([sys.stdin], [], [], pause)
-        if (readable and not os.read(sys.stdin.fileno(), 1)) or os.getppid() != pid:
+    def serve(self) -> None:
+        """Copy runs until their process is gone, or for a while after the last has ended."""
+        idle_since = time.monotonic()
+        while True:
+            lines = self._lines()
+            if lines is None:
+                break
+            for line in lines:
+                self._obey(json.loads(line))
+            for job in list(self._jobs.values()):
+                self._pass(job)
+            if self._jobs:
+                idle_since = time.monotonic()
+            elif time.monotonic() - idle_since > _IDLE:
+                return
+        for directory in list(self._jobs):
+            _await_death(self._jobs[directory].record, self._pid)
+            self._conclude(directory)
+
+    def _lines(self) -> list[bytes] | None:
+        """Return what was asked within half a second; None once the asking process is gone."""
+        if os.getppid() != self._pid:
+            return None
+        readable, _, _ = select.select([0], [], [], 0.5)
+        if not readable:
+            return []
+        block = os.read(0, 65536)
+        if not block:
+            return None
+        *lines, self._input = (self._input + block).split(b"\n")
+        return lines
+
+    def _obey(self, order: dict[str, str]) -> None:
+        if "begin" in order:
+            record = RunRecord(order["begin"])
+            wanted = record.info().system_metrics
+            sampler = Sampler(record.directory, self._pid) if wanted else None
+            self._jobs[order["begin"]] = Job(record, sampler)
+        else:
+            self._conclude(order["end"])
+
+    def _pass(self, job: Job) -> None:
+        """Sample the machine and send what is new, where that is due."""
+        now = time.monotonic()
+        if job.sampler is not None:
+            job.sampler.sample(now)
+        if now < job.due:
+            return
+        sent = self._attempt(job.record)
+        job.delay = _INTERVAL if sent else min(_LONGEST, 2 * job.delay)
+        job.due = time.monotonic() + job.delay
+
+    def _conclude(self, directory: str) -> None:
+        """Send the rest of a run that has ended, and note that this is over."""
+        self._jobs.pop(directory, None)
+        record = RunRecord(directory)
+        for attempt in range(_LAST_ATTEMPTS):
+            time.sleep(attempt)
+            if self._attempt(record):
+                break
+        uri = record.info().destination.uri
+        sent = read_sent(record.directory, uri)
+        sent.settled = True
+        write_sent(record.directory, uri, sent)
+
+    def _attempt(self, record: RunRecord) -> bool:
+        """Make one pass over a run; note in its directory why it failed."""
+        destination = record.info().destination
+        try:
+            if destination not in self._stores:
+                self._stores[destination] = open_store(destination)
+            send(record, self._stores[destination], destination.uri)
             return True
-        if time.monotonic() >= deadline:
-            return False
+        except PhyssError as error:
+            problem = str(error)
+        except Exception as error:  # one run's trouble must not end the copying of others
+            with (record.directory / "sync.log").open("a") as log:
+                traceback.print_exc(file=log)
+            problem = f"Copying the run failed: {type(error).__name__}: {error}"
+        sent = read_sent(record.directory, destination.uri)
+        sent.problem = problem
+        write_sent(record.directory, destination.uri, sent)
+        return False
 
 
 def _await_death(record: RunRecord, pid: int) -> None:
@@ -89,5 +150,12 @@ def _await_death(record: RunRecord, pid: int) -> None:
         time.sleep(0.1)
 
 
+def main(pid: int) -> None:
+    """Serve the process with this id."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which then ends us
+    os.nice(5)
+    Uploader(pid).serve()
+
+
 if __name__ == "__main__":
-    sys.exit(main(str(Path(sys.argv[1])), sys.argv[2]))
+    main(int(sys.argv[1]))
