@@ -41,13 +41,13 @@ def held_out_entries(scene: Scene) -> dict[str, Entries]:
     """Gather held-out observations and their predictions per output."""
     found = {}
     for name in scene.dataset.outputs:
-        parts = [scene.predictions.get(f"test_{name}_{s}") for s in ("observed", "mean")]
+        observed, mean = (scene.predictions.get(f"test_{name}_{s}") for s in ("observed", "mean"))
         sd = scene.predictions.get(f"test_{name}_predictive_sd")
         sd = scene.predictions.get(f"test_{name}_sd") if sd is None else sd
-        if sd is None or any(p is None for p in parts):
+        if sd is None or observed is None or mean is None:
             continue
         try:
-            entries = observed_entries(*(p.values for p in parts if p is not None), sd.values, name)
+            entries = observed_entries(observed.values, mean.values, sd.values, name)
         except NumericalError:
             continue  # scoring reports it; a picture of it would mislead
         if entries.observed.size >= _FEWEST:

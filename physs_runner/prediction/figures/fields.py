@@ -86,8 +86,9 @@ def comparable_scales(sd: np.ndarray, error: np.ndarray | None) -> tuple[Colours
     if error is None:
         return own, own
     other = Colours(*style.spread_scale(error))
-    if 0.1 < own.norm.vmax / other.norm.vmax < 10.0:
-        shared = own if own.norm.vmax > other.norm.vmax else other
+    most, largest = own.top, other.top
+    if 0.1 < most / largest < 10.0:
+        shared = own if most > largest else other
         return shared, shared
     return own, other
 

@@ -31,6 +31,11 @@ class Colours(NamedTuple):
     norm: Normalize
     cmap: Colormap
 
+    @property
+    def top(self) -> float:
+        """Largest value of the scale."""
+        return 1.0 if self.norm.vmax is None else float(self.norm.vmax)
+
 
 def draw_map(axes: Axes, values: xr.DataArray, plane: Plane, colours: Colours) -> ScalarMappable:
     """Colour a grid of values; cells are centred on their coordinates."""

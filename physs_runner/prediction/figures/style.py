@@ -8,19 +8,24 @@ text caches are shared between threads; ``LOCK`` serialises their use.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import PathCollection
 from matplotlib.colors import CenteredNorm, Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 from physs_runner.errors import ConfigError
+
+Layout = Literal["constrained", "compressed"]
 
 LOCK = threading.RLock()
 FORMATS: tuple[str, ...] = ("png", "pdf", "svg")
@@ -45,7 +50,7 @@ SPREAD = "cividis"  # standard deviations and errors
 DIVERGING = "RdBu_r"  # values around zero
 
 
-def new_figure(width: float, height: float, layout: str = "constrained") -> Figure:
+def new_figure(width: float, height: float, layout: Layout = "constrained") -> Figure:
     """Make an empty figure of the given size in inches on its own canvas.
 
     Panels drawn to scale want the ``compressed`` layout, which leaves no gaps.
@@ -82,9 +87,9 @@ def few_ticks(axes: Axes, x: int = 5, y: int = 5) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(y, steps=ROUND))
 
 
-def legend_above(figure: Figure, panels: Sequence[Axes], columns: int = 5) -> None:
+def legend_above(figure: Figure, panels: Iterable[Axes], columns: int = 5) -> None:
     """Put one legend for all panels above them, each label once."""
-    found: dict[str, object] = {}
+    found: dict[str, Artist] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
@@ -101,7 +106,7 @@ def legend_above(figure: Figure, panels: Sequence[Axes], columns: int = 5) -> No
         columnspacing=1.4,
     )
     for handle in legend.legend_handles:
-        if hasattr(handle, "set_sizes"):
+        if isinstance(handle, PathCollection):
             handle.set_sizes([14.0])
 
 
@@ -228,9 +233,10 @@ def _beyond(mappable: ScalarMappable) -> str:
     values = values[np.isfinite(values)]
     if values.size == 0:
         return "neither"
-    slack = 0.01 * (mappable.norm.vmax - mappable.norm.vmin)
-    below = bool(values.min() < mappable.norm.vmin - slack)
-    above = bool(values.max() > mappable.norm.vmax + slack)
+    low, high = mappable.get_clim()
+    slack = 0.01 * (float(high) - float(low))
+    below = bool(values.min() < float(low) - slack)
+    above = bool(values.max() > float(high) + slack)
     return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
         (below, above), "neither"
     )

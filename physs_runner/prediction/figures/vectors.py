@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
 
 from physs_runner.prediction.figures import style
@@ -46,7 +48,7 @@ def draw_vectors(scene: Scene) -> dict[str, Figure]:
     if vector is None or mean is None:
         return {}
     spread = _components(scene, vector, "sd")
-    speed, sd = np.hypot(*mean), None if spread is None else np.hypot(*spread)
+    speed, sd = _length(mean), None if spread is None else _length(spread)
     colours = Colours(style.spread_scale(speed.values)[0], _speed_map())
     quiet = Colours(style.spread_scale(np.zeros(1) if sd is None else sd.values)[0], style.greys())
     shown = _moments(scene, vector)
@@ -99,9 +101,13 @@ def _components(
     return parts[0], parts[1]
 
 
-def _speed_map() -> mpl.colors.Colormap:
+def _length(parts: tuple[xr.DataArray, xr.DataArray]) -> xr.DataArray:
+    return (parts[0] ** 2 + parts[1] ** 2) ** 0.5
+
+
+def _speed_map() -> Colormap:
     """Return viridis without its lightest end, which is lost on white."""
-    return mpl.colors.ListedColormap(mpl.colormaps[style.SEQUENTIAL](np.linspace(0, 0.9, 256)))
+    return ListedColormap(mpl.colormaps[style.SEQUENTIAL](np.linspace(0, 0.9, 256)))
 
 
 def _moments(scene: Scene, vector: Vector) -> list[Moment]:
@@ -154,9 +160,8 @@ def _streamlines(
 ) -> None:
     across, up = (f.transpose(plane.up, plane.across) for f in flow)
     # Exactly even spacing: stored coordinates may carry rounding.
-    x, y = (
-        np.linspace(*np.asarray(across[n].values, float)[[0, -1]], across.sizes[n]) for n in plane
-    )
+    ends = [np.asarray(across[n].values, float) for n in plane]
+    x, y = (np.linspace(e[0], e[-1], e.size) for e in ends)
     speed = np.hypot(across.values, up.values)
     axes.streamplot(
         x,
@@ -186,8 +191,8 @@ def _arrows(
     for name, wanted in zip(plane, count, strict=True):
         step = max(1, round(flow[0].sizes[name] / wanted))
         thin = [f.isel({name: slice(step // 2, None, step)}) for f in thin]
-    size = {
-        "angles": "uv", "scale_units": "width", "scale": 14.0 * float(colours.norm.vmax),
+    size: dict[str, Any] = {
+        "angles": "uv", "scale_units": "width", "scale": 14.0 * colours.top,
         "headwidth": 3.2, "headlength": 3.2, "headaxislength": 2.8, "minlength": 0.5,
     }  # fmt: skip
     x, y = (np.asarray(thin[0][n].values, float) for n in plane)
@@ -202,7 +207,7 @@ def _arrows(
     _data_arrows(axes, a, b, plane, size)
 
 
-def _data_arrows(axes: Axes, across: Dots, up: Dots, plane: Plane, size: dict[str, object]) -> None:
+def _data_arrows(axes: Axes, across: Dots, up: Dots, plane: Plane, size: dict[str, Any]) -> None:
     count = across.value.size
     if count == 0:
         return
