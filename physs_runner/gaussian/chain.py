@@ -26,13 +26,14 @@ class Source(NamedTuple):
         slots: slot read at each step [T], ``size`` for none.
         size: number of slots (static).
         site: maps (slot, predicted state) to a site and a record to keep. It must
-            accept the slot ``size`` and answer with rows of zeros there.
+            accept the slot ``size`` and answer with rows of zeros there. None for a
+            source that only looks.
         emit: maps (slot, smoothed mean [S], V -> cov V) to what is wanted.
     """
 
     slots: Array
     size: int
-    site: Callable[[Array, Gaussian], tuple[Rows | Information, Any]]
+    site: Callable[[Array, Gaussian], tuple[Rows | Information, Any]] | None
     emit: Callable[[Array, Array, Multiply], Any]
 
 

@@ -155,9 +155,12 @@ def _forward(
 
 def _take_in(source: Source, slot: Array, state: Gaussian) -> tuple[Gaussian, Array, Any, Any]:
     """Update a state with one source's site; skip the work where there is none."""
+    if source.site is None:
+        return state, jnp.zeros((), state.mean.dtype), (), ()
+    speak = source.site
 
     def update(state: Gaussian) -> tuple[Gaussian, Array, Any, Any]:
-        site, record = source.site(slot, state)
+        site, record = speak(slot, state)
         rule = update_rows if isinstance(site, Rows) else update_information
         updated, log_norm, memory = rule(state, site)
         return updated, log_norm, record, memory
@@ -216,6 +219,8 @@ def _backward(
 
 def _give_back(source: Source, slot: Array, adjoint: Adjoint, memory: Any) -> Adjoint:
     """Carry an adjoint back through one source's update."""
+    if source.site is None:
+        return adjoint
     pull = pull_rows if isinstance(memory, RowsMemory) else pull_information
     if adjoint.mean.shape[0] <= 2 * SMALL:
         return pull(adjoint, memory)

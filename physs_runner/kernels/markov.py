@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from math import comb, factorial
 
 import jax
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from physs_runner.kernels.stationary import matern_derivative
+from physs_runner.kernels.stationary import matern_polynomial
 
 INFINITELY_SMOOTH = 1_000_000
 
@@ -48,30 +48,18 @@ class Matern:
         return np.sqrt(2 * self.half + 1) / self.lengthscale
 
     def feedback(self) -> Array:
-        d = self.dim
-        last = jnp.stack([-comb(d, i) * self.rate ** (d - i) for i in range(d)])
-        return jnp.eye(d, k=1, dtype=last.dtype).at[-1].set(last)
+        return self.rate * self._in_units(_unit_feedback(self.half))
 
     def initial_cov(self) -> Array:
-        zero = jnp.zeros_like(self.lengthscale)
-        value = [matern_derivative(n, zero, self.lengthscale, self.half) for n in range(2 * self.half + 1)]
-        d = self.dim
-        rows = [[(-1.0) ** j * value[i + j] for j in range(d)] for i in range(d)]
-        return self.variance * jnp.stack([jnp.stack(row) for row in rows])
+        powers = np.add.outer(np.arange(self.dim), np.arange(self.dim))
+        return self.variance * _unit_stationary(self.half) * self.rate**powers
 
     def marginal_cov(self, elapsed: Array) -> Array:
         del elapsed  # stationary
         return self.initial_cov()
 
     def transition(self, dt: Array) -> Array:
-        # F + rate I is nilpotent, so the exponential series ends.
-        nilpotent = self.feedback() + self.rate * jnp.eye(self.dim)
-        term = jnp.eye(self.dim, dtype=nilpotent.dtype)
-        total = term
-        for k in range(1, self.dim):
-            term = term @ nilpotent * (dt / k)
-            total = total + term
-        return jnp.exp(-self.rate * dt) * total
+        return self._in_units(_unit_transition(self.half, self.rate * dt))
 
     def process_noise(self, dt: Array) -> Array:
         """Integrate A(s) L q L' A(s)' over the step.
@@ -80,17 +68,21 @@ class Matern:
         quadrature of outer products keeps relative accuracy and stays positive
         semidefinite. The difference is used where it is safe: for long steps.
         """
-        p = self.half
-        diffusion = (
-            self.variance * (2 * self.rate) ** (2 * p + 1) * factorial(p) ** 2 / factorial(2 * p)
-        )
-        short = jnp.minimum(dt, 1.0 / self.rate)
-        lags = 0.5 * short * (1 + _NODES)
-        impulse = jax.vmap(self.transition)(lags)[:, :, -1]
+        p, x = self.half, self.rate * dt
+        short = jnp.minimum(x, 1.0)
+        impulse = _unit_transition(p, 0.5 * short * (1 + _NODES))[:, :, -1]
+        diffusion = 2.0 ** (2 * p + 1) * factorial(p) ** 2 / factorial(2 * p)
         weights = 0.5 * short * _WEIGHTS * diffusion
-        integral = jnp.einsum("k,ki,kj->ij", weights, impulse, impulse)
-        stationary, A = self.initial_cov(), self.transition(dt)
-        return jnp.where(dt * self.rate <= 1.0, integral, stationary - A @ stationary @ A.T)
+        integral = jnp.sum(weights[:, None, None] * impulse[:, :, None] * impulse[:, None, :], axis=0)
+        stationary, A = _unit_stationary(p), _unit_transition(p, x)
+        unit = jnp.where(x <= 1.0, integral, stationary - A @ stationary @ A.T)
+        powers = np.add.outer(np.arange(self.dim), np.arange(self.dim))
+        return self.variance * unit * self.rate**powers
+
+    def _in_units(self, unit: Array) -> Array:
+        """Bring a matrix on the state of a unit-rate process to this process' state."""
+        powers = np.subtract.outer(np.arange(self.dim), np.arange(self.dim))
+        return unit * self.rate ** powers.astype(float)
 
     def derivatives(self, order: int) -> Array:
         return jnp.eye(self.dim)[: order + 1]
@@ -124,20 +116,15 @@ class IntegratedWiener:
         return A @ self.initial_cov() @ A.T + self.process_noise(elapsed)
 
     def transition(self, dt: Array) -> Array:
-        d = self.dim
-        powers = [dt**k / factorial(k) for k in range(d)]
-        zero = jnp.zeros_like(dt)
-        return jnp.stack([jnp.stack([powers[j - i] if j >= i else zero for j in range(d)]) for i in range(d)])
+        powers = np.subtract.outer(np.arange(self.dim), np.arange(self.dim)).T
+        series = np.array([[1.0 / factorial(n) if n >= 0 else 0.0 for n in row] for row in powers])
+        return series * dt ** np.maximum(powers, 0)
 
     def process_noise(self, dt: Array) -> Array:
-        p = self.order
-
-        def entry(i: int, j: int) -> Array:
-            n = 2 * p + 1 - i - j
-            return dt**n / (n * factorial(p - i) * factorial(p - j))
-
-        rows = [jnp.stack([entry(i, j) for j in range(self.dim)]) for i in range(self.dim)]
-        return self.diffusion * jnp.stack(rows)
+        left = self.order - np.arange(self.dim)
+        powers = np.add.outer(left, left) + 1
+        factorials = np.array([float(factorial(n)) for n in left])
+        return self.diffusion * dt**powers / (powers * np.outer(factorials, factorials))
 
     def derivatives(self, order: int) -> Array:
         return jnp.eye(self.dim)[: order + 1]
@@ -238,3 +225,33 @@ class Constant:
 
     def derivatives(self, order: int) -> Array:
         return jnp.eye(order + 1, 1)
+
+
+@lru_cache(maxsize=16)
+def _unit_feedback(half: int) -> np.ndarray:
+    """Drift of a Matern process of unit rate: (d/dt + 1)^(half + 1) f = white noise."""
+    d = half + 1
+    drift = np.eye(d, k=1)
+    drift[-1] = [-comb(d, i) for i in range(d)]
+    return drift
+
+
+@lru_cache(maxsize=16)
+def _unit_stationary(half: int) -> np.ndarray:
+    """Stationary covariance of a Matern process of unit rate and variance."""
+    at_zero = [matern_polynomial(half, n)[0] for n in range(2 * half + 1)]
+    d = half + 1
+    return np.array([[(-1.0) ** j * at_zero[i + j] for j in range(d)] for i in range(d)])
+
+
+def _unit_transition(half: int, x: Array) -> Array:
+    """Transition of a Matern process of unit rate over steps x [...], giving [..., d, d].
+
+    The drift plus the identity is nilpotent, so the exponential series ends.
+    """
+    d = half + 1
+    nilpotent = _unit_feedback(half) + np.eye(d)
+    terms = [np.linalg.matrix_power(nilpotent, k) / factorial(k) for k in range(d)]
+    x = jnp.asarray(x)[..., None, None]
+    series = sum(x**k * term for k, term in enumerate(terms))
+    return jnp.exp(-x) * series

@@ -39,7 +39,7 @@ def matern_derivative(order: int, r: Array, lengthscale: Array, half: int) -> Ar
         half: number of times the process is differentiable.
     """
     rate = np.sqrt(2 * half + 1) / lengthscale
-    coefficients = _matern_polynomial(half, order)
+    coefficients = matern_polynomial(half, order)
 
     def one_sided(lag: Array) -> Array:
         x = rate * lag
@@ -66,7 +66,7 @@ def periodic_derivative(order: int, r: Array, lengthscale: Array, period: Array)
 
 
 @lru_cache(maxsize=64)
-def _matern_polynomial(half: int, order: int) -> tuple[float, ...]:
+def matern_polynomial(half: int, order: int) -> tuple[float, ...]:
     """Give the polynomial factor of the order-th derivative, computed in exact fractions."""
     coefficients = [
         Fraction(factorial(2 * half - k) * comb(half, k) * 2**k, factorial(2 * half))

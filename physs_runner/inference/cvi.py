@@ -1,0 +1,155 @@
+"""Conjugate-computation variational inference with Gauss-Newton natural gradients.
+
+One iteration is one smoothing pass. Its marginals give the bound, the next sites (a
+natural-gradient step) and the gradient with respect to hyperparameters, all at once.
+Ref: PHYSS Sec. 3.2 and Sec. 5.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from physs_runner.gaussian.expectations import Rule
+from physs_runner.inference.gradient import explicit_objective
+from physs_runner.inference.posterior import (
+    Pass,
+    Smoother,
+    join_groups,
+    look_at_term,
+    smooth,
+    split_by_group,
+)
+from physs_runner.inference.protocol import Advance
+from physs_runner.inference.sites import Sites, fit, mix, no_sites
+from physs_runner.model.model import Model, Schedule, View, evaluate
+from physs_runner.model.parameters import Values
+from physs_runner.model.terms import Term
+
+AllSites = tuple[tuple[Sites, ...], ...]
+
+
+class Settings(NamedTuple):
+    """How an iteration is made (static).
+
+    Fields:
+        smoother: a chain of gaussian/.
+        form: of updates: auto, observation or information.
+        rules: expectation rule per term; None linearises at the mean.
+        damped: whether a step size below one may be asked for.
+        by_identity: whether gradients avoid differentiating the filter.
+        residual_as_noise: count what features leave unexplained as noise (extended
+            Kalman smoother) instead of as marginal covariance (variational).
+    """
+
+    smoother: Smoother
+    form: str
+    rules: tuple[Rule | None, ...]
+    damped: bool
+    by_identity: bool
+    residual_as_noise: bool = False
+
+
+def site_rows(model: Model, term: Term, rule: Rule | None, group: tuple[int, ...], *, damped: bool) -> tuple[int, int]:
+    """Count the rows and columns that a site of a term needs."""
+    if model.projected(term):
+        return term.components, term.components
+    columns = sum(len(plan.columns) for plan in model.plan(term) if plan.latent in group)
+    fresh = term.components * (1 if rule is None or term.linear else rule.weights.shape[0])
+    return (columns if damped or fresh > columns else fresh), columns
+
+
+def start_from_prior(model: Model, schedule: Schedule, settings: Settings) -> AllSites:
+    """Sites that say nothing."""
+    sites = []
+    for term, table, rule in zip(model.terms, schedule.tables, settings.rules, strict=True):
+        shapes = [site_rows(model, term, rule, g, damped=settings.damped) for g in model.groups]
+        size, places = table.site.shape
+        sites.append(tuple(no_sites(size, places, r, c, model.dtype) for r, c in shapes))
+    return tuple(sites)
+
+
+def advance(
+    model: Model,
+    schedule: Schedule,
+    settings: Settings,
+    values: Values,
+    sites: AllSites,
+    step: Array,
+) -> Advance:
+    """Smooth once; give the bound, its gradient, and sites one step further."""
+    if settings.by_identity:
+        done, bound, looks = _bound(model, schedule, settings, values, sites)
+        gradient = jax.grad(
+            lambda v: explicit_objective(
+                model, schedule, v, done, settings.rules, residual_as_noise=settings.residual_as_noise
+            )
+        )(values)
+    else:
+        (bound, (done, looks)), gradient = jax.value_and_grad(
+            lambda v: _swap(_bound(model, schedule, settings, v, sites)), has_aux=True
+        )(values)
+    next_sites = move(model, sites, looks, step)
+    return Advance(bound, gradient, next_sites, _info(done, looks, sites, next_sites))
+
+
+def move(model: Model, sites: AllSites, looks: tuple, step: Array) -> AllSites:
+    """Take a natural-gradient step towards what the looks say."""
+    moved = []
+    for term, own, (look, mean) in zip(model.terms, sites, looks, strict=True):
+        fresh = split_by_group(model, term, look, mean)
+        moved.append(
+            tuple(_step(old, new, step) for old, new in zip(own, fresh, strict=True))
+        )
+    return tuple(moved)
+
+
+def _step(old: Sites, new: Sites, step: Array) -> Sites:
+    """Mix two sets of sites; a site with fewer rows than columns only takes whole steps."""
+    rows, columns = old.weight.shape[-2:]
+    if rows < columns:
+        return fit(new, rows)
+    return mix(old, fit(new, rows), step)
+
+
+def _bound(
+    model: Model, schedule: Schedule, settings: Settings, values: Values, sites: AllSites
+) -> tuple[Pass, Array, tuple]:
+    """Smooth, look at every term, and add up the evidence lower bound."""
+    view: View = evaluate(model, values, model.terms, schedule.tables)
+    done = smooth(model, schedule, view, sites, settings.smoother, settings.form)
+    looks, ell = [], jnp.zeros((), model.dtype)
+    for term, table, term_view, marginals, rule in zip(
+        model.terms, schedule.tables, view.terms, done.marginals, settings.rules, strict=True
+    ):
+        as_noise = settings.residual_as_noise
+        mean, cov = join_groups(marginals, None if as_noise else term_view.residual)
+        look = look_at_term(
+            model, term, table, term_view, values, mean, cov, rule, residual_as_noise=as_noise
+        )
+        looks.append((look, mean))
+        ell = ell + jnp.sum(look.ell)
+    return done, ell - done.expected_sites + done.log_norm, tuple(looks)
+
+
+def _swap(outcome: tuple[Pass, Array, tuple]) -> tuple[Array, tuple[Pass, tuple]]:
+    done, bound, looks = outcome
+    return bound, (done, looks)
+
+
+def _info(done: Pass, looks: tuple, sites: AllSites, next_sites: AllSites) -> dict[str, Array]:
+    """Numbers worth tracking: the parts of the bound and how far the sites moved."""
+    ell = sum(jnp.sum(look.ell) for look, _ in looks)
+    moved = [
+        jnp.max(jnp.abs(new.target - old.target)) / (1e-12 + jnp.max(jnp.abs(new.target)))
+        for own, after in zip(sites, next_sites, strict=True)
+        for old, new in zip(own, after, strict=True)
+    ]
+    return {
+        "expected_log_likelihood": ell,
+        "kl": done.expected_sites - done.log_norm,
+        "site_change": jnp.max(jnp.stack(moved)),
+    }

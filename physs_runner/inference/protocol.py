@@ -1,0 +1,57 @@
+"""What training and prediction ask of an algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jax import Array
+
+from physs_runner.model.model import Model
+from physs_runner.model.parameters import ParameterSpec, Values
+from physs_runner.model.terms import Term
+
+
+class Advance(NamedTuple):
+    """One iteration.
+
+    Fields:
+        objective: to be maximised, at the values and state that went in.
+        gradient: of the objective with respect to the values.
+        state: the next state.
+        info: further numbers worth tracking.
+    """
+
+    objective: Array
+    gradient: dict[str, Array]
+    state: Any
+    info: dict[str, Array]
+
+
+class LocalMarginal(NamedTuple):
+    """Posterior of local coordinates at flat points: mean [n, L] and cov [n, L, L]."""
+
+    mean: Array
+    cov: Array
+
+
+class Algorithm(NamedTuple):
+    """A way to turn a model into a posterior, as a record of pure functions.
+
+    Fields:
+        model: the model it works on.
+        specs: hyperparameters, and variational parameters that are learned like them.
+        init: (values, key) to the first state.
+        advance: (values, state, key, step size) to an iteration. Jitted by the caller.
+        predict: (values, state, readers) to the marginals of terms that only read.
+        exact_in_one: whether one step of size 1 gives the posterior at given values.
+        iterates: whether ``advance`` improves its state beyond what gradients do.
+    """
+
+    model: Model
+    specs: tuple[ParameterSpec, ...]
+    init: Callable[[Values, Array], Any]
+    advance: Callable[[Values, Any, Array, Array], Advance]
+    predict: Callable[[Values, Any, tuple[Term, ...]], tuple[LocalMarginal, ...]]
+    exact_in_one: bool
+    iterates: bool

@@ -1,0 +1,178 @@
+"""From a checked config and a dataset to a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from physs_runner.config.schema import RunConfig, SpaceKernelConfig, TimeKernelConfig
+from physs_runner.datasets.dataset import Dataset
+from physs_runner.datasets.designs import inducing_sites, merged_domain, place
+from physs_runner.model.features import feature_sites, needed_derivs
+from physs_runner.model.kernels import (
+    constant_space_kernel,
+    space_kernel,
+    static_time_kernel,
+    time_kernel,
+)
+from physs_runner.model.model import Model
+from physs_runner.model.parameters import ParameterSpec
+from physs_runner.model.prior import Latent
+from physs_runner.model.terms import Term
+from physs_runner.model.transforms import Frame, data_term, equation_term
+from physs_runner.physics.spec import Physics
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model with the names and units it came from.
+
+    Attributes:
+        model: for inference.
+        physics: bound to the dataset's names.
+        dataset: in physical units.
+        frame: how physical and scaled coordinates relate.
+    """
+
+    model: Model
+    physics: Physics
+    dataset: Dataset
+    frame: Frame
+
+
+def build_problem(config: RunConfig, dataset: Dataset) -> Problem:
+    """Build the model that a config states for a dataset."""
+    physics = config.physics.bind(dataset.outputs, dataset.time, dataset.space)
+    frame = Frame(physics, dataset.scaling)
+    terms = build_terms(config, physics, dataset, frame)
+    points, trained = _feature_points(config, physics, dataset, frame, terms)
+    latents = _latents(config, physics, terms, points, trained)
+    specs = _specs(config, physics, latents, trained, points)
+    names = range(len(latents))
+    groups = tuple((q,) for q in names) if config.approximation.posterior == "mean_field" else (tuple(names),)
+    model = Model(
+        latents=latents,
+        groups=groups,
+        terms=terms,
+        specs=specs,
+        max_jitter=config.approximation.max_jitter,
+        keep_residual=config.approximation.residual_covariance == "add",
+        dtype=jnp.dtype(config.dtype),
+    )
+    return Problem(model, physics, dataset, frame)
+
+
+def build_terms(
+    config: RunConfig, physics: Physics, dataset: Dataset, frame: Frame
+) -> tuple[Term, ...]:
+    """Make the data term and one term per equation."""
+    terms = [data_term(frame, dataset.train, dataset.outputs, "data")]
+    for number, equation in enumerate(physics.equations):
+        points = place(equation.design, physics, dataset, config.seed + number)
+        terms.append(equation_term(frame, equation, points))
+    return tuple(terms)
+
+
+def _feature_points(
+    config: RunConfig, physics: Physics, dataset: Dataset, frame: Frame, terms: tuple[Term, ...]
+) -> tuple[np.ndarray, str | None]:
+    """Choose the feature sites in scaled coordinates; name them if they are learned."""
+    if not physics.space:
+        return np.zeros((1, 0)), None
+    if config.approximation.features == "sites":
+        return feature_sites(terms), None
+    domain = merged_domain(physics, dataset, physics.space)
+    physical = frame.unscale_space(feature_sites(terms[:1]))
+    chosen = inducing_sites(
+        config.approximation.inducing, physical, domain, physics.space, config.seed
+    )
+    trained = "inducing.points" if config.approximation.inducing.trainable else None
+    return frame.scale_space(chosen), trained
+
+
+def _latents(
+    config: RunConfig,
+    physics: Physics,
+    terms: tuple[Term, ...],
+    points: np.ndarray,
+    trained: str | None,
+) -> tuple[Latent, ...]:
+    """Give every latent and every random parameter its kernels and features."""
+    units = dict(physics.units)
+    dims = len(physics.space)
+    latents = []
+    for name in physics.latents:
+        over_time: TimeKernelConfig = config.kernel.time.latents.get(name, config.kernel.time)
+        over_space: SpaceKernelConfig = config.kernel.space.latents.get(name, config.kernel.space)
+        derivs = needed_derivs(terms, name, dims)
+        if config.approximation.derivatives == "value":
+            derivs = ((0,) * dims,)
+        latents.append(
+            Latent(
+                name,
+                time_kernel(over_time, f"kernel.time.{name}", units.get(physics.time)),
+                space_kernel(over_space, f"kernel.space.{name}", physics.space, units),
+                derivs,
+                points,
+                trained,
+            )
+        )
+    for name in physics.random:
+        latents.append(
+            Latent(
+                name,
+                static_time_kernel(),
+                constant_space_kernel(),
+                ((0,) * dims,),
+                np.zeros((1, dims)),
+            )
+        )
+    return tuple(latents)
+
+
+def _specs(
+    config: RunConfig,
+    physics: Physics,
+    latents: tuple[Latent, ...],
+    trained: str | None,
+    points: np.ndarray,
+) -> tuple[ParameterSpec, ...]:
+    """List the hyperparameters of kernels, noise, equations and physics."""
+    specs = [spec for latent in latents for spec in (*latent.time.specs, *latent.space.specs)]
+    for name in physics.outputs:
+        variance = config.noise.per_output.get(name, config.noise.variance)
+        unit = physics.units.get(name)
+        specs.append(
+            ParameterSpec(
+                f"noise.{name}",
+                np.asarray(variance),
+                trainable=config.noise.trainable,
+                noise=True,
+                unit=f"{unit}^2" if unit else None,
+            )
+        )
+    for equation in physics.equations:
+        specs.append(
+            ParameterSpec(
+                f"noise.{equation.name}",
+                np.asarray(equation.noise),
+                trainable=equation.noise_trainable,
+                noise=True,
+            )
+        )
+    for parameter in physics.parameters:
+        if parameter.prior is None:
+            specs.append(
+                ParameterSpec(
+                    f"physics.{parameter.name}",
+                    np.asarray(parameter.value),
+                    constraint=parameter.constraint,
+                    trainable=parameter.trainable,
+                    unit=parameter.unit,
+                )
+            )
+    if trained is not None:
+        specs.append(ParameterSpec(trained, points, constraint="none"))
+    return tuple(specs)

@@ -1,0 +1,162 @@
+"""From kernel configs to functions that build kernels out of hyperparameter values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from physs_runner.config.schema import SpaceKernelConfig, TimeKernelConfig
+from physs_runner.kernels import composite, markov, spatial, temporal
+from physs_runner.model.parameters import ParameterSpec, Values
+
+TimeBuilder = Callable[[Values], temporal.TemporalKernel | temporal.Rbf]
+SpaceBuilder = Callable[[Values], spatial.SpatialKernel]
+
+
+class TimeKernel(NamedTuple):
+    """A kernel over time before it has values."""
+
+    specs: tuple[ParameterSpec, ...]
+    build: TimeBuilder
+
+
+class SpaceKernel(NamedTuple):
+    """A kernel over space before it has values."""
+
+    specs: tuple[ParameterSpec, ...]
+    build: SpaceBuilder
+
+
+def static_time_kernel() -> TimeKernel:
+    """The kernel of a parameter with a standard normal prior."""
+    return TimeKernel((), lambda values: markov.Constant(jnp.ones((), _dtype(values))))
+
+
+def constant_space_kernel() -> SpaceKernel:
+    """The kernel of something that is the same everywhere."""
+    return SpaceKernel((), lambda values: spatial.One())
+
+
+def time_kernel(config: TimeKernelConfig, path: str, unit: str | None) -> TimeKernel:
+    """Read a kernel over time; ``path`` names its hyperparameters."""
+    if config.name in ("sum", "product"):
+        parts = [time_kernel(part, f"{path}.{k}", unit) for k, part in enumerate(config.parts)]
+        specs = tuple(spec for part in parts for spec in part.specs)
+        join = _time_sum if config.name == "sum" else _time_product
+        return TimeKernel(specs, lambda values: join([part.build(values) for part in parts]))
+
+    def spec(name: str, value: float, unit: str | None = None) -> ParameterSpec:
+        return ParameterSpec(
+            f"{path}.{name}", np.asarray(value), trainable=name in config.trainable, unit=unit
+        )
+
+    length, variance = f"{path}.lengthscale", f"{path}.variance"
+    lengthscale_spec = spec("lengthscale", config.lengthscale, unit)
+    variance_spec = spec("variance", config.variance)
+    if config.name == "matern":
+        half = round(config.smoothness - 0.5)
+        return TimeKernel(
+            (lengthscale_spec, variance_spec),
+            lambda values: markov.Matern(values[length], values[variance], half),
+        )
+    if config.name == "rbf":
+        return TimeKernel(
+            (lengthscale_spec, variance_spec),
+            lambda values: temporal.Rbf(values[length], values[variance]),
+        )
+    if config.name == "iwp":
+        order = config.order
+        start = np.asarray(config.initial_variance or [1.0] * (order + 1))
+        return TimeKernel(
+            (variance_spec,),
+            lambda values: markov.IntegratedWiener(
+                values[variance], jnp.asarray(start, values[variance].dtype), order
+            ),
+        )
+    if config.name == "periodic":
+        period = f"{path}.period"
+        return TimeKernel(
+            (lengthscale_spec, variance_spec, spec("period", config.period, unit)),
+            lambda values: markov.Periodic(
+                values[length], values[variance], values[period], config.harmonics
+            ),
+        )
+    return TimeKernel((variance_spec,), lambda values: markov.Constant(values[variance]))
+
+
+def space_kernel(
+    config: SpaceKernelConfig, path: str, names: tuple[str, ...], units: dict[str, str]
+) -> SpaceKernel:
+    """Read a kernel over the space dimensions ``names``."""
+    if config.name == "none" or not names:
+        return constant_space_kernel()
+    if config.name in ("sum", "product"):
+        parts = [space_kernel(p, f"{path}.{k}", names, units) for k, p in enumerate(config.parts)]
+        specs = tuple(spec for part in parts for spec in part.specs)
+        if config.name == "product":
+            return SpaceKernel(
+                specs, lambda values: spatial.Product(tuple(p.build(values) for p in parts))
+            )
+        weights = np.asarray([part.weight for part in config.parts])
+        return SpaceKernel(
+            specs,
+            lambda values: spatial.Sum(
+                tuple(p.build(values) for p in parts), jnp.asarray(weights, _dtype(values))
+            ),
+        )
+    dims = tuple(config.dims or names)
+    leaves = [_space_leaf(config, path, name, names.index(name), units.get(name)) for name in dims]
+    if len(leaves) == 1:
+        return leaves[0]
+    specs = tuple(spec for leaf in leaves for spec in leaf.specs)
+    return SpaceKernel(
+        specs, lambda values: spatial.Product(tuple(leaf.build(values) for leaf in leaves))
+    )
+
+
+def _space_leaf(
+    config: SpaceKernelConfig, path: str, name: str, dimension: int, unit: str | None
+) -> SpaceKernel:
+    """Read a kernel along one dimension."""
+    scale = config.lengthscale
+    value = scale[name] if isinstance(scale, dict) else scale
+    length = f"{path}.{name}.lengthscale"
+    lengthscale_spec = ParameterSpec(
+        length, np.asarray(value), trainable="lengthscale" in config.trainable, unit=unit
+    )
+    if config.name == "rbf":
+        return SpaceKernel(
+            (lengthscale_spec,), lambda values: spatial.Rbf(values[length], dimension)
+        )
+    if config.name == "matern":
+        half = round(config.smoothness - 0.5)
+        return SpaceKernel(
+            (lengthscale_spec,), lambda values: spatial.Matern(values[length], dimension, half)
+        )
+    period = f"{path}.{name}.period"
+    period_spec = ParameterSpec(
+        period, np.asarray(config.period), trainable="period" in config.trainable, unit=unit
+    )
+    return SpaceKernel(
+        (lengthscale_spec, period_spec),
+        lambda values: spatial.Periodic(values[length], values[period], dimension),
+    )
+
+
+def _time_sum(parts: list) -> temporal.TemporalKernel:
+    return composite.Sum(tuple(parts))
+
+
+def _time_product(parts: list) -> temporal.TemporalKernel:
+    return reduce(composite.Product, parts)
+
+
+def _dtype(values: Values) -> jnp.dtype:
+    """The precision of the run, taken from any value."""
+    arrays: list[Array] = list(values.values())
+    return arrays[0].dtype if arrays else jnp.result_type(float)

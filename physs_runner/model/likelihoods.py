@@ -1,0 +1,96 @@
+"""How a predicted number h is judged, elementwise over the components of a term.
+
+A likelihood answers three questions. For the natural gradient it gives the curvature
+of -log p as its root, and the score divided by that root (the *whitened residual*),
+from which least-squares rows follow without ever forming or inverting a precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.scipy.special import log_ndtr
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+class Likelihood(NamedTuple):
+    """The density of a target y given h, with one scale (static).
+
+    Fields:
+        log_prob: (h, y, scale) to log p(y | h).
+        expected_log_prob: (mean, var, y, scale) to E[log p] for h ~ N(mean, var).
+        whitened: (mean, var, y, scale) to (whitened residual, root curvature), both
+            expected under N(mean, var).
+        conjugate: whether it is Gaussian in h.
+    """
+
+    log_prob: Callable[[Array, Array, Array], Array]
+    expected_log_prob: Callable[[Array, Array, Array, Array], Array]
+    whitened: Callable[[Array, Array, Array, Array], tuple[Array, Array]]
+    conjugate: bool
+
+
+def _gaussian_log_prob(h: Array, y: Array, variance: Array) -> Array:
+    return -0.5 * (jnp.log(2 * jnp.pi * variance) + (y - h) ** 2 / variance)
+
+
+def _gaussian_expected(mean: Array, var: Array, y: Array, variance: Array) -> Array:
+    return _gaussian_log_prob(mean, y, variance) - 0.5 * var / variance
+
+
+def _gaussian_whitened(
+    mean: Array, var: Array, y: Array, variance: Array
+) -> tuple[Array, Array]:
+    del var  # the curvature is the same everywhere
+    root = 1 / jnp.sqrt(variance)
+    return (y - mean) * root, root
+
+
+def _probit_log_prob(h: Array, y: Array, width: Array) -> Array:
+    return log_ndtr((h - y) / width)
+
+
+def _probit_expected(mean: Array, var: Array, y: Array, width: Array) -> Array:
+    return _average(lambda h: _probit_log_prob(h, y[..., None], width[..., None]), mean, var)
+
+
+def _probit_whitened(mean: Array, var: Array, y: Array, width: Array) -> tuple[Array, Array]:
+    def ratio(h: Array) -> tuple[Array, Array]:
+        x = (h - y[..., None]) / width[..., None]
+        mills = jnp.exp(-0.5 * x**2 - 0.5 * jnp.log(2 * jnp.pi) - log_ndtr(x))
+        return x, mills
+
+    def score(h: Array) -> Array:
+        return ratio(h)[1] / width[..., None]
+
+    def curvature(h: Array) -> Array:
+        x, mills = ratio(h)
+        return jnp.maximum(mills * (mills + x), 0.0) / width[..., None] ** 2
+
+    root = jnp.sqrt(_average(curvature, mean, var))
+    # Far inside the allowed side both vanish and the site says nothing.
+    informative = root > jnp.finfo(root.dtype).tiny ** 0.25
+    safe = jnp.where(informative, root, 1.0)
+    return (
+        jnp.where(informative, _average(score, mean, var) / safe, 0.0),
+        jnp.where(informative, root, 0.0),
+    )
+
+
+def _average(function: Callable[[Array], Array], mean: Array, var: Array) -> Array:
+    """Average a function of a Gaussian number by Gauss-Hermite quadrature."""
+    sd = jnp.sqrt(jnp.maximum(var, 0.0))
+    nodes = jnp.asarray(_NODES, mean.dtype)
+    h = mean[..., None] + sd[..., None] * nodes
+    return jnp.sum(jnp.asarray(_WEIGHTS, mean.dtype) * function(h), axis=-1)
+
+
+GAUSSIAN = Likelihood(_gaussian_log_prob, _gaussian_expected, _gaussian_whitened, conjugate=True)
+PROBIT = Likelihood(_probit_log_prob, _probit_expected, _probit_whitened, conjugate=False)
+LIKELIHOODS = {"gaussian": GAUSSIAN, "probit": PROBIT}

@@ -1,0 +1,72 @@
+"""Hyperparameters: named numbers, how they are constrained, and which are learned.
+
+Values travel as a flat mapping from name to array, such as ``kernel.time.u.lengthscale``.
+What is known about a name (its constraint, its unit) travels beside it, never inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+Values = Mapping[str, Array]
+Constraint = Literal["none", "positive", "unit_interval"]
+
+
+@dataclass(frozen=True)
+class ParameterSpec:
+    """What is known of one hyperparameter.
+
+    Attributes:
+        name: dotted path, unique in a model.
+        initial: starting value, constrained.
+        constraint: range that learning may not leave.
+        trainable: whether it is learned.
+        noise: whether it is a noise level, which training may hold at first.
+        unit: for tables and axes.
+    """
+
+    name: str
+    initial: np.ndarray
+    constraint: Constraint = "positive"
+    trainable: bool = True
+    noise: bool = False
+    unit: str | None = field(default=None)
+
+
+def initial_values(specs: tuple[ParameterSpec, ...], dtype: jnp.dtype) -> dict[str, Array]:
+    """Give every hyperparameter its starting value."""
+    return {spec.name: jnp.asarray(spec.initial, dtype) for spec in specs}
+
+
+def unconstrain(specs: tuple[ParameterSpec, ...], values: Values) -> dict[str, Array]:
+    """Map the trainable values to the whole real line."""
+    return {s.name: _to_line(s.constraint, values[s.name]) for s in specs if s.trainable}
+
+
+def constrain(specs: tuple[ParameterSpec, ...], raw: Values, fixed: Values) -> dict[str, Array]:
+    """Map raw values back and complete them with the fixed ones."""
+    learned = {s.name: _from_line(s.constraint, raw[s.name]) for s in specs if s.trainable}
+    return {**fixed, **learned}
+
+
+def _to_line(constraint: Constraint, value: Array) -> Array:
+    if constraint == "positive":
+        return jnp.log(value)
+    if constraint == "unit_interval":
+        return jax.scipy.special.logit(value)
+    return value
+
+
+def _from_line(constraint: Constraint, raw: Array) -> Array:
+    if constraint == "positive":
+        return jnp.exp(raw)
+    if constraint == "unit_interval":
+        return jax.nn.sigmoid(raw)
+    return raw
