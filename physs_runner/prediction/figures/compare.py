@@ -51,7 +51,7 @@ def compare_fields(
 
     Args:
         runs: label and predictions of every run.
-        path: file to write; its ending chooses the format, png by default.
+        path: file to write; a png is written always, another format when it is the ending.
         quantity: what to compare; the first predicted one by default.
         truth: the same quantity on a grid, drawn first when known.
         training_end: time at which the training data end.
