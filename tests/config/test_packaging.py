@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignore = shutil.ignore_patterns("__pycache__")
     for name in ("physs_runner", "conf"):
         shutil.copytree(ROOT / name, source / name, ignore=ignore)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source],
@@ -37,13 +37,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_wheel_contains_every_config(wheel: Path) -> None:
-    """Each YAML file of conf/ is in the wheel, below the package."""
+    """Each module and each YAML file of conf/ is in the wheel, below the package."""
     packed = set(zipfile.ZipFile(wheel).namelist())
     wanted = {
         f"physs_runner/conf/{path.relative_to(ROOT / 'conf').as_posix()}"
         for path in (ROOT / "conf").rglob("*.yaml")
     }
-    assert wanted <= packed
+    modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "physs_runner").rglob("*.py")}
+    assert wanted | modules <= packed
     assert not {name for name in packed if name.startswith(("conf/", "tests/"))}
 
 
