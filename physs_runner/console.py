@@ -183,7 +183,8 @@ def summary_rows(summary: Summary, seconds: float) -> list[tuple[str, str]]:
         for name, label in SHOWN_METRICS.items()
         if summary.metrics.get(name) is not None
     ]
-    rows.append(("whole run (s)", f"{seconds:.1f}"))
+    whole = float(summary.metrics.get("time/total_s", seconds))
+    rows.append(("whole run (s)", f"{whole:.1f}"))
     rows.append(("run id", summary.run_id or "not tracked"))
     rows.append(("folder", _short(summary.directory)))
     return rows

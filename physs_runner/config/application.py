@@ -172,6 +172,7 @@ def _job(composed: Any) -> float | None:
     settings = HydraConfig.get()
     directory = Path(settings.runtime.output_dir)
     logging.captureWarnings(True)
+    log.info("started with %s", " ".join(settings.overrides.task) or "the default config")
     try:
         config = _load(composed, _job_request(settings))
         from physs_runner.console import make_reporter
@@ -181,6 +182,7 @@ def _job(composed: Any) -> float | None:
         with make_reporter() as reporter:
             summary = execute(config, resolved, directory, reporter)
             reporter.summary(summary)
+        log.info("finished")
         return _optimised(summary.metrics)
     except Exception as error:
         log.error("the run failed\n%s", traceback.format_exc())
