@@ -58,7 +58,9 @@ def solve_lower(chol: Array, b: Array) -> Array:
         return solve_triangular(chol, b, lower=True)
     rows: list[Array] = []
     for i in range(n):
-        inner = sum((chol[..., i, k, None] * rows[k] for k in range(i)), jnp.zeros_like(b[..., 0, :]))
+        inner = sum(
+            (chol[..., i, k, None] * rows[k] for k in range(i)), jnp.zeros_like(b[..., 0, :])
+        )
         rows.append((b[..., i, :] - inner) / chol[..., i, i, None])
     return jnp.stack(rows, axis=-2)
 
@@ -70,7 +72,9 @@ def solve_lower_transposed(chol: Array, b: Array) -> Array:
         return solve_triangular(chol, b, lower=True, trans=1)
     rows: list[Array] = [jnp.zeros_like(b[..., 0, :])] * n
     for i in reversed(range(n)):
-        inner = sum((chol[..., k, i, None] * rows[k] for k in range(i + 1, n)), jnp.zeros_like(b[..., 0, :]))
+        inner = sum(
+            (chol[..., k, i, None] * rows[k] for k in range(i + 1, n)), jnp.zeros_like(b[..., 0, :])
+        )
         rows[i] = (b[..., i, :] - inner) / chol[..., i, i, None]
     return jnp.stack(rows, axis=-2)
 
@@ -113,7 +117,10 @@ def compress_rows(weight: Array, target: Array) -> tuple[Array, Array]:
         stacked = jnp.concatenate([stacked, padding], axis=-2)
     for j in range(min(columns, stacked.shape[-2] - 1)):
         stacked = _reflect(stacked, j)
-    return stacked[..., :columns, :columns], stacked[..., :columns, columns]
+    # A positive diagonal makes the result unique, so that equal sites look equal.
+    diagonal = jnp.diagonal(stacked[..., :columns, :columns], axis1=-2, axis2=-1)
+    stacked = stacked[..., :columns, :] * jnp.where(diagonal < 0, -1.0, 1.0)[..., None]
+    return stacked[..., :columns], stacked[..., columns]
 
 
 def _reflect(a: Array, j: int) -> Array:

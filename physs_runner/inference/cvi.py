@@ -152,4 +152,5 @@ def _info(done: Pass, looks: tuple, sites: AllSites, next_sites: AllSites) -> di
         "expected_log_likelihood": ell,
         "kl": done.expected_sites - done.log_norm,
         "site_change": jnp.max(jnp.stack(moved)),
+        "jitter": done.jitter,
     }

@@ -45,12 +45,14 @@ class Pass(NamedTuple):
         expected_sites: expectation of the log of all sites.
         marginals: per term and group, with leading axis over slots.
         scores: per group.
+        jitter: most that was added to a feature correlation's diagonal.
     """
 
     log_norm: Array
     expected_sites: Array
     marginals: tuple[tuple[Marginal, ...], ...]
     scores: tuple[PriorScore, ...]
+    jitter: Array
 
 
 def smooth(
@@ -88,7 +90,8 @@ def smooth(
             marginals.append(marginal)
         by_group.append(tuple(marginals))
         scores.append(smoothed.score)
-    return Pass(log_norm, expected, tuple(zip(*by_group, strict=True)), tuple(scores))
+    jitter = jnp.max(jnp.stack([state.jitter for state in view.states]))
+    return Pass(log_norm, expected, tuple(zip(*by_group, strict=True)), tuple(scores), jitter)
 
 
 def group_prior(view: View, group: tuple[int, ...], schedule: Schedule) -> tuple[Layout, ChainPrior]:

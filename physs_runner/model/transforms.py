@@ -205,3 +205,22 @@ def reading_term(
         target=np.zeros((count, 0)),
         observed=np.ones((count, 0), dtype=bool),
     )
+
+
+def parameter_reader(frame: Frame, names: Sequence[str], coordinates: np.ndarray) -> Term:
+    """Make a term that reads the standard normals behind random parameters."""
+    still = Deriv(0, (0,) * len(frame.physics.space))
+    return Term(
+        name="parameters",
+        kind="prediction",
+        jets=tuple(Jet(name, still) for name in names),
+        transform=lambda jets, coordinates, values: jets,  # noqa: ARG005
+        linear=True,
+        likelihood=GAUSSIAN,
+        scales=(),
+        time=frame.scale_time(coordinates[:, 0]),
+        space=frame.scale_space(coordinates[:, None, 1:]),
+        coordinates=coordinates,
+        target=np.zeros((len(coordinates), 0)),
+        observed=np.ones((len(coordinates), 0), dtype=bool),
+    )

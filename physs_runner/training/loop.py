@@ -26,7 +26,7 @@ from physs_runner.model.parameters import (
     initial_values,
     unconstrain,
 )
-from physs_runner.training.schedules import Plan, converged, make_plan
+from physs_runner.training.schedules import Plan, converged
 
 Report = Callable[[int, int, dict[str, np.ndarray]], None]
 
@@ -44,6 +44,7 @@ class FitResult(NamedTuple):
         converged: whether training stopped because nothing changed any more.
         compile_seconds: spent before the first iteration.
         train_seconds: spent in iterations.
+        diagnostics: further numbers of the final state.
     """
 
     values: dict[str, Array]
@@ -55,6 +56,7 @@ class FitResult(NamedTuple):
     converged: bool
     compile_seconds: float
     train_seconds: float
+    diagnostics: dict[str, float]
 
 
 class _Point(NamedTuple):
@@ -78,13 +80,13 @@ class _Carry(NamedTuple):
 def fit(
     algorithm: Algorithm,
     config: TrainingConfig,
+    plan: Plan,
+    closing: Plan,
     *,
-    step_size: float,
     key: Array,
     report: Report,
 ) -> FitResult:
-    """Train with a first-order optimiser for hyperparameters."""
-    plan = make_plan(config, step_size)
+    """Follow a plan, stopping early when nothing changes, and then the closing plan."""
     dtype = algorithm.model.dtype
     fixed = initial_values(algorithm.specs, dtype)
     raw = unconstrain(algorithm.specs, fixed)
@@ -95,7 +97,7 @@ def fit(
     zero = jnp.zeros((), jnp.int32)
     carry = _Carry(point, point, jnp.ones((), dtype), zero, zero)
     total = len(plan.natural)
-    batch = min(config.report_every, max(total, 1))
+    batch = max(min(config.report_every, total), len(closing.natural))
     run = _compile(algorithm, optimiser, fixed, carry, batch, key)
     compile_seconds = time.perf_counter() - began
     began = time.perf_counter()
@@ -108,24 +110,34 @@ def fit(
         done += count
         report(done, total, history[-1])
         _check(history[-1], carry, config, done)
-        objective = np.concatenate([part["objective"] for part in history])
-        released = config.warmup.iterations + config.hold_noise * config.iterations
-        stopped = done > released + config.early_stopping.patience and converged(
-            objective, config.early_stopping.tolerance, config.early_stopping.patience
-        )
+        stopped = _has_converged(history, config, done)
     train_seconds = time.perf_counter() - began
-    merged = {k: np.concatenate([h[k] for h in history]) for k in history[0]} if history else {}
+    carry, metrics = run(carry, _inputs(closing, key, 0, batch, dtype))
+    last = {name: float(np.asarray(v)[len(closing.natural) - 1]) for name, v in metrics.items()}
+    if not np.isfinite(last["objective"]):
+        raise NumericalError(f"the final objective is {last['objective']}: nothing was learned")
     return FitResult(
         values=constrain(algorithm.specs, carry.here.raw, fixed),
         state=carry.here.state,
-        objective=float(merged["objective"][-1]) if history else float("nan"),
-        history=merged,
+        objective=last["objective"],
+        history={k: np.concatenate([h[k] for h in history]) for k in history[0]} if history else {},
         iterations=done,
         shortened=int(carry.shortened),
         converged=stopped,
         compile_seconds=compile_seconds,
         train_seconds=train_seconds,
+        diagnostics={k: v for k, v in last.items() if k not in fixed and k != "objective"},
     )
+
+
+def _has_converged(history: list[dict[str, np.ndarray]], config: TrainingConfig, done: int) -> bool:
+    """Say whether training may stop: noise was released and the objective stands still."""
+    stopping = config.early_stopping
+    released = config.warmup.iterations + config.hold_noise * config.iterations
+    if done <= released + stopping.patience and config.optimiser != "none":
+        return False
+    objective = np.concatenate([part["objective"] for part in history])
+    return converged(objective, stopping.tolerance, stopping.patience)
 
 
 def _compile(
@@ -165,6 +177,7 @@ def _iterate(
     natural: Array,
     rate: Array,
     noise: Array,
+    move: Array,
     key: Array,
 ) -> tuple[_Carry, dict[str, Array]]:
     """Evaluate the current point; move on if it is finite, go back if it is not."""
@@ -177,7 +190,8 @@ def _iterate(
     updates = _hold(algorithm.specs, updates, noise)
     bold = rate * carry.boldness
     raw = jax.tree.map(lambda r, u: r + bold * u, here.raw, updates)
-    ahead = _Point(raw, found.state, moments)
+    state = jax.tree.map(lambda new, old: jnp.where(move > 0, new, old), found.state, here.state)
+    ahead = _Point(raw, state, moments)
     finite = jnp.isfinite(found.objective) & _all_finite(ahead)
     pick = lambda a, b: jax.tree.map(lambda x, y: jnp.where(finite, x, y), a, b)  # noqa: E731
     after = _Carry(
@@ -215,7 +229,7 @@ def _inputs(plan: Plan, key: Array, done: int, batch: int, dtype: Any) -> tuple:
 
 
 def _empty_plan(batch: int) -> Plan:
-    return Plan(np.zeros(batch), np.zeros(batch), np.zeros(batch))
+    return Plan(*[np.zeros(batch)] * 4)
 
 
 def _check(metrics: dict[str, np.ndarray], carry: _Carry, config: TrainingConfig, done: int) -> None:

@@ -1,0 +1,1 @@
+"""Fields, metrics and figures from a posterior."""

@@ -1,0 +1,44 @@
+"""Which way of training a config asks for."""
+
+from __future__ import annotations
+
+from jax import Array
+
+from physs_runner.config.schema import RunConfig
+from physs_runner.inference.protocol import Algorithm
+from physs_runner.training.loop import FitResult, Report, fit
+from physs_runner.training.schedules import Plan, closing_plan, fixed_plan, training_plan
+
+# Natural-gradient steps that let the posterior settle once hyperparameters are final.
+SETTLING_STEPS = 5
+
+
+def train(algorithm: Algorithm, config: RunConfig, key: Array, report: Report) -> FitResult:
+    """Train an algorithm as the config asks."""
+    training, step = config.training, config.inference.step_size
+    if training.optimiser == "lbfgs":
+        from physs_runner.training.quasi_newton import fit_quasi_newton
+
+        return fit_quasi_newton(algorithm, training, step_size=step, key=key, report=report)
+    plan = _fixed(algorithm, config) if training.optimiser == "none" else training_plan(training, step)
+    closing = closing_plan(_settling(algorithm, config), step)
+    return fit(algorithm, training, plan, closing, key=key, report=report)
+
+
+def _fixed(algorithm: Algorithm, config: RunConfig) -> Plan:
+    """Lay out inference with every hyperparameter held."""
+    inference = config.inference
+    if algorithm.exact_in_one:
+        return fixed_plan(1, 1.0)
+    if inference.name == "eks":  # the first pass is the algorithm's start
+        return fixed_plan(inference.iterations - 1, 1 - inference.damping)
+    return fixed_plan(config.training.iterations, inference.step_size)
+
+
+def _settling(algorithm: Algorithm, config: RunConfig) -> int:
+    """Count the steps after the last change of a hyperparameter."""
+    if config.training.optimiser == "none" or not algorithm.iterates:
+        return 0
+    if config.approximation.minibatch is not None:
+        return 0
+    return 1 if algorithm.exact_in_one else SETTLING_STEPS
