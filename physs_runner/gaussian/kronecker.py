@@ -9,6 +9,7 @@ applied here without ever being formed, at cost O(S d) per column instead of O(S
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -55,7 +56,7 @@ def spans(layout: Layout) -> list[slice]:
     ends = [0]
     for block in layout:
         ends.append(ends[-1] + block.copies * block.dim)
-    return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def transit(layout: Layout, matrices: tuple[Array, ...], x: Array) -> Array:
@@ -112,7 +113,6 @@ def collapse_product(layout: Layout, left: Array, right: Array) -> tuple[Array, 
 
 def densify(layout: Layout, prior: ChainPrior) -> tuple[Layout, ChainPrior]:
     """Write a prior as one dense block, which is the faster form for a small state."""
-
     size = state_size(layout)
     if _is_dense(layout):
         return layout, prior

@@ -1,9 +1,4 @@
-"""Filter and smoother as scans over time, in covariance form.
-
-The forward scan keeps what the backward scan needs. Where that would be too much, time
-is cut into chunks: the forward scan keeps the state at each chunk's start only, and the
-backward scan runs each chunk forward once more before it goes back through it.
-"""
+"""Filter and smoother as scans over time, in covariance form."""
 
 from __future__ import annotations
 
@@ -15,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from physs_runner.gaussian.chain import PriorScore, Smoothed, Source
+from physs_runner.gaussian.chunks import Step, empty_table, steps_of, store, there_and_back, trim
 from physs_runner.gaussian.kronecker import (
     ChainPrior,
     Layout,
@@ -39,16 +35,6 @@ from physs_runner.gaussian.steps import (
     update_rows,
 )
 
-# Above this many bytes of memory of a forward pass, time is cut into chunks.
-CHUNK_BYTES = 512 * 2**20
-
-
-class _Step(NamedTuple):
-    """Per-step inputs of the scans."""
-
-    step: Array
-    slots: tuple[Array, ...]
-
 
 class _Trace(NamedTuple):
     """What a forward step leaves for the backward step."""
@@ -58,84 +44,60 @@ class _Trace(NamedTuple):
     memories: tuple[RowsMemory | InformationMemory, ...]
 
 
-def filter_chain(layout: Layout, prior: ChainPrior, sources: tuple[Source, ...]) -> tuple[Array, tuple]:
+def filter_chain(
+    layout: Layout, prior: ChainPrior, sources: tuple[Source, ...]
+) -> tuple[Array, tuple]:
     """Run the filter alone; give the log normaliser and every source's records.
 
     Records are stacked over the slots of their source. This is the pass of an extended
     Kalman filter: a source may linearise about the predicted state it is shown.
     """
     layout, prior = _fast_form(layout, prior)
-    inputs = _Step(prior.step, tuple(source.slots for source in sources))
+    inputs = steps_of(prior, sources)
     start = _start(layout, prior)
     forward = partial(_forward, layout, prior, sources)
     shapes = jax.eval_shape(lambda: forward(start, jax.tree.map(lambda x: x[0], inputs))[1][1])
-    tables = tuple(_empty_table(s.size, r) for s, r in zip(sources, shapes, strict=True))
+    tables = tuple(empty_table(s.size, r) for s, r in zip(sources, shapes, strict=True))
 
-    def body(carry: tuple, inputs: _Step) -> tuple[tuple, None]:
+    def body(carry: tuple, inputs: Step) -> tuple[tuple, None]:
         state, total, tables = carry
         state, (log_norm, records, _) = forward(state, inputs)
-        tables = tuple(_store(t, k, r) for t, k, r in zip(tables, inputs.slots, records, strict=True))
+        tables = tuple(
+            store(t, k, r) for t, k, r in zip(tables, inputs.slots, records, strict=True)
+        )
         return (state, total + log_norm, tables), None
 
     zero = jnp.zeros((), start.mean.dtype)
     (_, log_norm, tables), _ = lax.scan(body, (start, zero, tables), inputs)
-    return log_norm, tuple(_trim(t, s.size) for t, s in zip(tables, sources, strict=True))
+    return log_norm, tuple(trim(t, s.size) for t, s in zip(tables, sources, strict=True))
 
 
 def smooth_chain(layout: Layout, prior: ChainPrior, sources: tuple[Source, ...]) -> Smoothed:
     """Run the filter forwards and the adjoint smoother backwards."""
     original = layout
     layout, prior = _fast_form(layout, prior)
-    length = prior.step.shape[0]
-    inputs = _Step(prior.step, tuple(source.slots for source in sources))
     start = _start(layout, prior)
-    forward = partial(_forward, layout, prior, sources)
-    chunk = _chunk_length(length, jax.eval_shape(lambda: forward(start, _first(inputs))[1][2]))
-    inputs = _cut(inputs, chunk, _Step(jnp.zeros((), prior.step.dtype), tuple(jnp.asarray(s.size, s.slots.dtype) for s in sources)))
 
-    def keep_start(state: Gaussian, part: _Step) -> tuple[Gaussian, tuple[Gaussian, Array]]:
-        def body(state: Gaussian, one: _Step) -> tuple[Gaussian, Array]:
-            after, (log_norm, _, _) = forward(state, one)
-            return after, log_norm
+    def forward(state: Gaussian, step: Step) -> tuple[Gaussian, tuple[Array, _Trace]]:
+        after, (log_norm, _, trace) = _forward(layout, prior, sources, state, step)
+        return after, (log_norm, trace)
 
-        after, log_norms = lax.scan(body, state, part)
-        return after, (state, jnp.sum(log_norms))
-
-    def keep_all(state: Gaussian, part: _Step) -> tuple[Gaussian, tuple[_Trace, Array]]:
-        def body(state: Gaussian, one: _Step) -> tuple[Gaussian, tuple[_Trace, Array]]:
-            after, (log_norm, _, trace) = forward(state, one)
-            return after, (trace, log_norm)
-
-        return lax.scan(body, state, part)
-
-    backward = partial(_backward, layout, prior, sources)
-    carry = _end(layout, sources, start)
-    if inputs.step.shape[0] == 1:
-        part = jax.tree.map(lambda x: x[0], inputs)
-        _, (traces, log_norms) = keep_all(start, part)
-        carry, outputs = lax.scan(backward, carry, (part, traces), reverse=True)
-        log_norm = jnp.sum(log_norms)
-    else:
-        _, (starts, log_norms) = lax.scan(keep_start, start, inputs)
-
-        def back_through(carry: tuple, chunked: tuple) -> tuple[tuple, Any]:
-            part, state = chunked
-            _, (traces, _) = keep_all(state, part)
-            return lax.scan(backward, carry, (part, traces), reverse=True)
-
-        carry, outputs = lax.scan(back_through, carry, (inputs, starts), reverse=True)
-        outputs = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), outputs)
-        log_norm = jnp.sum(log_norms)
-    adjoint, tables = carry
-    mean, score_A, score_Q = jax.tree.map(lambda x: x[:length], outputs)
+    log_norm, (adjoint, tables), (mean, score_A, score_Q) = there_and_back(
+        forward,
+        partial(_backward, layout, prior, sources),
+        start,
+        _end(layout, sources, start),
+        steps_of(prior, sources),
+        tuple(source.size for source in sources),
+    )
     initial = collapse(layout, _cov_score(adjoint))
-    emitted = tuple(_trim(t, s.size) for t, s in zip(tables, sources, strict=True))
+    emitted = tuple(trim(t, s.size) for t, s in zip(tables, sources, strict=True))
     score = _original_blocks(original, layout, PriorScore(score_A, score_Q, initial))
     return Smoothed(log_norm, mean, emitted, score)
 
 
 def _forward(
-    layout: Layout, prior: ChainPrior, sources: tuple[Source, ...], state: Gaussian, inputs: _Step
+    layout: Layout, prior: ChainPrior, sources: tuple[Source, ...], state: Gaussian, inputs: Step
 ) -> tuple[Gaussian, tuple[Array, tuple, _Trace]]:
     """Predict to the next time and take in the sites there."""
     before = state
@@ -184,7 +146,7 @@ def _backward(
     prior: ChainPrior,
     sources: tuple[Source, ...],
     carry: tuple[Adjoint, tuple],
-    inputs: tuple[_Step, _Trace],
+    inputs: tuple[Step, _Trace],
 ) -> tuple[tuple[Adjoint, tuple], tuple]:
     """Smooth one time, emit, and carry the adjoint to the time before."""
     adjoint, tables = carry
@@ -197,10 +159,12 @@ def _backward(
         return PV - matmul(P, matmul(adjoint.cov, PV))
 
     tables = tuple(
-        _store(table, slot, _emit(source, slot, mean, multiply))
+        store(table, slot, _emit(source, slot, mean, multiply))
         for source, slot, table in zip(sources, step.slots, tables, strict=True)
     )
-    for source, slot, memory in reversed(list(zip(sources, step.slots, trace.memories, strict=True))):
+    for source, slot, memory in reversed(
+        list(zip(sources, step.slots, trace.memories, strict=True))
+    ):
         adjoint = _give_back(source, slot, adjoint, memory)
     A = tuple(matrix[step.step] for matrix in prior.transition)
     cov_score = _cov_score(adjoint)
@@ -233,9 +197,7 @@ def _emit(source: Source, slot: Array, mean: Array, multiply: Any) -> Any:
         return source.emit(slot, mean, multiply)
     shape = jax.eval_shape(lambda: source.emit(slot, mean, multiply))
     nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
-    return lax.cond(
-        slot < source.size, lambda: source.emit(slot, mean, multiply), lambda: nothing
-    )
+    return lax.cond(slot < source.size, lambda: source.emit(slot, mean, multiply), lambda: nothing)
 
 
 def _cov_score(adjoint: Adjoint) -> Array:
@@ -269,43 +231,7 @@ def _end(layout: Layout, sources: tuple[Source, ...], start: Gaussian) -> tuple[
     size = state_size(layout)
     identity = partial(matmul, start.cov)
     tables = tuple(
-        _empty_table(s.size, jax.eval_shape(lambda s=s: s.emit(s.slots[0], start.mean, identity)))
+        empty_table(s.size, jax.eval_shape(lambda s=s: s.emit(s.slots[0], start.mean, identity)))
         for s in sources
     )
     return Adjoint(jnp.zeros(size, start.mean.dtype), jnp.zeros_like(start.cov)), tables
-
-
-def _empty_table(size: int, shapes: Any) -> Any:
-    """Make tables of ``size`` slots and one more that catches what nobody asked for."""
-    return jax.tree.map(lambda s: jnp.zeros((size + 1, *s.shape), s.dtype), shapes)
-
-
-def _store(table: Any, slot: Array, value: Any) -> Any:
-    return jax.tree.map(lambda t, v: t.at[slot].set(v), table, value)
-
-
-def _trim(table: Any, size: int) -> Any:
-    return jax.tree.map(lambda t: t[:size], table)
-
-
-def _first(inputs: _Step) -> _Step:
-    return jax.tree.map(lambda x: x[0], inputs)
-
-
-def _chunk_length(length: int, trace: Any) -> int:
-    """Choose how many steps to keep at once: all of them, or about the square root."""
-    per_step = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(trace))
-    if length * per_step <= CHUNK_BYTES:
-        return length
-    return max(1, min(int(CHUNK_BYTES // per_step), int(length**0.5) + 1))
-
-
-def _cut(inputs: _Step, chunk: int, padding: _Step) -> _Step:
-    """Cut the steps into chunks, filling the last with steps where nothing happens."""
-
-    def cut(x: Array, fill: Array) -> Array:
-        missing = -x.shape[0] % chunk
-        filled = jnp.concatenate([x, jnp.full((missing,), fill, x.dtype)])
-        return filled.reshape(-1, chunk)
-
-    return jax.tree.map(cut, inputs, padding)

@@ -73,7 +73,9 @@ class Matern:
         impulse = _unit_transition(p, 0.5 * short * (1 + _NODES))[:, :, -1]
         diffusion = 2.0 ** (2 * p + 1) * factorial(p) ** 2 / factorial(2 * p)
         weights = 0.5 * short * _WEIGHTS * diffusion
-        integral = jnp.sum(weights[:, None, None] * impulse[:, :, None] * impulse[:, None, :], axis=0)
+        integral = jnp.sum(
+            weights[:, None, None] * impulse[:, :, None] * impulse[:, None, :], axis=0
+        )
         stationary, A = _unit_stationary(p), _unit_transition(p, x)
         unit = jnp.where(x <= 1.0, integral, stationary - A @ stationary @ A.T)
         powers = np.add.outer(np.arange(self.dim), np.arange(self.dim))

@@ -151,7 +151,9 @@ class Sum:
 
     def derivative(self, orders: Orders, lag: Array) -> Array:
         share = self.weights / jnp.sum(self.weights)
-        return sum(w * part.derivative(orders, lag) for w, part in zip(share, self.parts, strict=True))
+        return sum(
+            w * part.derivative(orders, lag) for w, part in zip(share, self.parts, strict=True)
+        )
 
     def smoothness(self, dimension: int) -> int:
         return min(part.smoothness(dimension) for part in self.parts)
