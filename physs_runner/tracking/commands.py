@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -22,6 +21,8 @@ NAMES = ("list", "report", "sync", "ui")
 
 def main(name: str, arguments: Sequence[str]) -> int:
     """Run one of the commands and return its exit code; user errors are raised."""
+    if name not in NAMES:
+        raise ConfigError(name, f"no such command; there are {', '.join(NAMES)}")
     parser = _parser(name)
     options = parser.parse_args(list(arguments))
     return {"list": _list, "report": _report, "sync": _sync, "ui": _ui}[name](options)
@@ -155,10 +156,8 @@ def _ui(options: argparse.Namespace) -> int:
     open_store(destination)  # an empty store has a UI too
     command = ui_command(destination, options.host, options.port)
     environment = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **os.environ}
-    try:
-        return subprocess.run(command, check=False, env=environment).returncode
-    except KeyboardInterrupt:
-        return 0
+    # Replaced, not started: signals to the command then reach the server itself.
+    os.execve(command[0], command, environment)
 
 
 def ui_command(destination: Destination, host: str, port: int) -> list[str]:

@@ -144,6 +144,7 @@ def run_script(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
             text=True,
             env={**os.environ, "PYTHONPATH": paths, **environment},
             cwd=tmp_path,
+            start_new_session=True,
         )
 
     return start
