@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from physs_runner.gaussian.chain import Source
+from physs_runner.gaussian.chain import Multiply, Source
 from physs_runner.gaussian.kronecker import ChainPrior
+from physs_runner.gaussian.linalg import SMALL
 
 # Above this many bytes of memory of a forward pass, time is cut into chunks.
 CHUNK_BYTES = 512 * 2**20
@@ -108,6 +109,24 @@ def _cut(steps: Step, chunk: int, sizes: tuple[int, ...]) -> Step:
 def empty_table(size: int, shapes: Any) -> Any:
     """Make tables of ``size`` slots and one more that catches what nobody asked for."""
     return jax.tree.map(lambda s: jnp.zeros((size + 1, *s.shape), s.dtype), shapes)
+
+
+def empty_tables(sources: tuple[Source, ...], mean: Array) -> tuple:
+    """Make empty tables for what every source will emit of states like ``mean``."""
+
+    def shapes(source: Source) -> Any:
+        return jax.eval_shape(lambda: source.emit(source.slots[0], mean, lambda V: V))
+
+    return tuple(empty_table(source.size, shapes(source)) for source in sources)
+
+
+def emit_if_read(source: Source, slot: Array, mean: Array, multiply: Multiply) -> Any:
+    """Ask a source what it wants to know of a smoothed state, if it looks at it."""
+    if mean.shape[0] <= 2 * SMALL:
+        return source.emit(slot, mean, multiply)  # a branch would cost more than it saves
+    shape = jax.eval_shape(lambda: source.emit(slot, mean, multiply))
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
+    return lax.cond(slot < source.size, lambda: source.emit(slot, mean, multiply), lambda: nothing)
 
 
 def store(table: Any, slot: Array, value: Any) -> Any:

@@ -10,7 +10,16 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from physs_runner.gaussian.chain import PriorScore, Smoothed, Source
-from physs_runner.gaussian.chunks import Step, empty_table, steps_of, store, there_and_back, trim
+from physs_runner.gaussian.chunks import (
+    Step,
+    emit_if_read,
+    empty_table,
+    empty_tables,
+    steps_of,
+    store,
+    there_and_back,
+    trim,
+)
 from physs_runner.gaussian.kronecker import (
     ChainPrior,
     Layout,
@@ -159,7 +168,7 @@ def _backward(
         return PV - matmul(P, matmul(adjoint.cov, PV))
 
     tables = tuple(
-        store(table, slot, _emit(source, slot, mean, multiply))
+        store(table, slot, emit_if_read(source, slot, mean, multiply))
         for source, slot, table in zip(sources, step.slots, tables, strict=True)
     )
     for source, slot, memory in reversed(
@@ -191,15 +200,6 @@ def _give_back(source: Source, slot: Array, adjoint: Adjoint, memory: Any) -> Ad
     return lax.cond(slot < source.size, pull, lambda adjoint, _: adjoint, adjoint, memory)
 
 
-def _emit(source: Source, slot: Array, mean: Array, multiply: Any) -> Any:
-    """Ask a source what it wants to know of a smoothed state, if it looks at it."""
-    if mean.shape[0] <= 2 * SMALL:
-        return source.emit(slot, mean, multiply)
-    shape = jax.eval_shape(lambda: source.emit(slot, mean, multiply))
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shape)
-    return lax.cond(slot < source.size, lambda: source.emit(slot, mean, multiply), lambda: nothing)
-
-
 def _cov_score(adjoint: Adjoint) -> Array:
     """Derivative of the log normaliser with respect to a predicted covariance."""
     return 0.5 * (jnp.outer(adjoint.mean, adjoint.mean) - adjoint.cov)
@@ -229,9 +229,5 @@ def _start(layout: Layout, prior: ChainPrior) -> Gaussian:
 def _end(layout: Layout, sources: tuple[Source, ...], start: Gaussian) -> tuple[Adjoint, tuple]:
     """Give the adjoint after the last time, which says nothing, and empty tables."""
     size = state_size(layout)
-    identity = partial(matmul, start.cov)
-    tables = tuple(
-        empty_table(s.size, jax.eval_shape(lambda s=s: s.emit(s.slots[0], start.mean, identity)))
-        for s in sources
-    )
+    tables = empty_tables(sources, start.mean)
     return Adjoint(jnp.zeros(size, start.mean.dtype), jnp.zeros_like(start.cov)), tables
