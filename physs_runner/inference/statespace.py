@@ -7,7 +7,6 @@ steps; iterating it is Gauss-Newton.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import jax
@@ -34,7 +33,7 @@ def state_space(model: Model, config: InferenceConfig, *, damped: bool, key: Arr
     """Assemble an algorithm that smooths along time."""
     laid_out, _ = schedule(model)
     smoothing = config.name == "eks"
-    rules = tuple(None if smoothing else _rule(config, len(t.jets), key) for t in model.terms)
+    rules = tuple(None if smoothing else expectation_rule(config, len(t.jets), key) for t in model.terms)
     settings = cvi.Settings(
         smoother=choose_smoother(config.chain),
         form=config.chain.update,
@@ -104,7 +103,7 @@ def _read(
 ) -> list[LocalMarginal]:
     """Give the components of every reader, laid out in slots."""
     terms, known = (*model.terms, *readers), len(model.terms)
-    view = evaluate(replace(model, keep_residual=True), values, terms, laid_out.tables)
+    view = evaluate(model, values, terms, laid_out.tables)
     parts: list[list[tuple[Array, Array]]] = [[] for _ in readers]
     for g, group in enumerate(model.groups):
         sources: list[Source] = []
@@ -123,7 +122,8 @@ def _read(
     for k, term in enumerate(readers):
         seen, table = view.terms[known + k], laid_out.tables[known + k]
         mean = jnp.concatenate([m for m, _ in parts[k]], axis=-1)
-        cov = _block_diagonal([c for _, c in parts[k]]) + seen.residual
+        cov = _block_diagonal([c for _, c in parts[k]])
+        cov = cov if seen.residual is None else cov + seen.residual
         outcome.append(components_of(model, term, table, seen.offset, values, mean, cov))
     return outcome
 
@@ -170,7 +170,7 @@ def _block_diagonal(blocks: list[Array]) -> Array:
     return join(*blocks)
 
 
-def _rule(config: InferenceConfig, dim: int, key: Array) -> Rule | None:
+def expectation_rule(config: InferenceConfig, dim: int, key: Array) -> Rule | None:
     """Give the expectation rule of a term with ``dim`` jets; None linearises."""
     if config.rule == "cubature":
         return cubature(dim)
