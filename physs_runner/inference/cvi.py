@@ -15,6 +15,12 @@ from jax import Array
 
 from physs_runner.gaussian.expectations import Rule
 from physs_runner.inference.gradient import explicit_objective
+from physs_runner.inference.minibatch import (
+    add_up_places,
+    is_batched,
+    mix_state_sites,
+    no_state_sites,
+)
 from physs_runner.inference.posterior import (
     Pass,
     Smoother,
@@ -25,11 +31,12 @@ from physs_runner.inference.posterior import (
 )
 from physs_runner.inference.protocol import Advance
 from physs_runner.inference.sites import Sites, fit, mix, no_sites
+from physs_runner.inference.sources import StateSites, row_reader
 from physs_runner.model.model import Model, Schedule, View, evaluate
 from physs_runner.model.parameters import Values
 from physs_runner.model.terms import Term
 
-AllSites = tuple[tuple[Sites, ...], ...]
+AllSites = tuple[tuple[Sites | StateSites, ...], ...]
 
 
 class Settings(NamedTuple):
@@ -43,6 +50,7 @@ class Settings(NamedTuple):
         by_identity: whether gradients avoid differentiating the filter.
         residual_as_noise: count what features leave unexplained as noise (extended
             Kalman smoother) instead of as marginal covariance (variational).
+        minibatch: places visited per time; None visits all.
     """
 
     smoother: Smoother
@@ -51,6 +59,7 @@ class Settings(NamedTuple):
     damped: bool
     by_identity: bool
     residual_as_noise: bool = False
+    minibatch: int | None = None
 
 
 def site_rows(model: Model, term: Term, rule: Rule | None, group: tuple[int, ...], *, damped: bool) -> tuple[int, int]:
@@ -66,8 +75,12 @@ def start_from_prior(model: Model, schedule: Schedule, settings: Settings) -> Al
     """Sites that say nothing."""
     sites = []
     for term, table, rule in zip(model.terms, schedule.tables, settings.rules, strict=True):
-        shapes = [site_rows(model, term, rule, g, damped=settings.damped) for g in model.groups]
         size, places = table.site.shape
+        if is_batched(table, settings.minibatch):
+            states = [sum(model.latents[q].state_size for q in group) for group in model.groups]
+            sites.append(tuple(no_state_sites(size, count, model.dtype) for count in states))
+            continue
+        shapes = [site_rows(model, term, rule, g, damped=settings.damped) for g in model.groups]
         sites.append(tuple(no_sites(size, places, r, c, model.dtype) for r, c in shapes))
     return tuple(sites)
 
@@ -92,18 +105,28 @@ def advance(
         (bound, (done, looks)), gradient = jax.value_and_grad(
             lambda v: _swap(_bound(model, schedule, settings, v, sites)), has_aux=True
         )(values)
-    next_sites = move(model, sites, looks, step)
+    next_sites = move(model, schedule, values, sites, looks, step)
     return Advance(bound, gradient, next_sites, _info(done, looks, sites, next_sites))
 
 
-def move(model: Model, sites: AllSites, looks: tuple, step: Array) -> AllSites:
+def move(
+    model: Model, schedule: Schedule, values: Values, sites: AllSites, looks: tuple, step: Array
+) -> AllSites:
     """Take a natural-gradient step towards what the looks say."""
+    view = evaluate(model, values, model.terms, schedule.tables)
     moved = []
-    for term, own, (look, mean) in zip(model.terms, sites, looks, strict=True):
+    for k, (term, own, (look, mean)) in enumerate(zip(model.terms, sites, looks, strict=True)):
         fresh = split_by_group(model, term, look, mean)
-        moved.append(
-            tuple(_step(old, new, step) for old, new in zip(own, fresh, strict=True))
-        )
+        after = []
+        for group, old, new in zip(model.groups, own, fresh, strict=True):
+            if isinstance(old, StateSites):
+                table = schedule.tables[k]
+                read = row_reader(model, view, term, table, view.terms[k], group)
+                rows = jax.vmap(read)(jnp.arange(table.size))
+                after.append(mix_state_sites(old, add_up_places(new, rows), step))
+            else:
+                after.append(_step(old, new, step))
+        moved.append(tuple(after))
     return tuple(moved)
 
 
@@ -144,10 +167,10 @@ def _info(done: Pass, looks: tuple, sites: AllSites, next_sites: AllSites) -> di
     """Numbers worth tracking: the parts of the bound and how far the sites moved."""
     ell = sum(jnp.sum(look.ell) for look, _ in looks)
     moved = [
-        jnp.max(jnp.abs(new.target - old.target)) / (1e-12 + jnp.max(jnp.abs(new.target)))
+        jnp.max(jnp.abs(new[1] - old[1])) / (1e-12 + jnp.max(jnp.abs(new[1])))
         for own, after in zip(sites, next_sites, strict=True)
         for old, new in zip(own, after, strict=True)
-    ]
+    ]  # both kinds of sites hold what they ask for second
     return {
         "expected_log_likelihood": ell,
         "kl": done.expected_sites - done.log_norm,

@@ -26,8 +26,7 @@ from physs_runner.inference.sources import (
     Marginal,
     StateSites,
     row_reader,
-    site_source,
-    state_site_source,
+    speaking_source,
 )
 from physs_runner.model.model import Model, Schedule, TermView, View
 from physs_runner.model.parameters import Values
@@ -70,11 +69,7 @@ def smooth(
         sources = []
         for k, (term, table, term_view) in enumerate(zip(model.terms, schedule.tables, view.terms, strict=True)):
             read = row_reader(model, view, term, table, term_view, group)
-            own = sites[k][g]
-            if isinstance(own, StateSites):
-                sources.append(state_site_source(table, read, own))
-            else:
-                sources.append(site_source(table, read, own, form))
+            sources.append(speaking_source(table, read, sites[k][g], form))
         layout, prior = group_prior(view, group, schedule)
         smoothed = smoother(layout, prior, tuple(sources))
         log_norm = log_norm + smoothed.log_norm

@@ -16,7 +16,13 @@ def _state_space(model: Model, config: RunConfig, key: Array) -> Algorithm:
 
     warm = config.training.warmup
     damped = config.inference.step_size < 1 or (warm.iterations > 0 and warm.step_size < 1)
-    return state_space(model, config.inference, damped=damped, key=key)
+    return state_space(
+        model,
+        config.inference,
+        damped=damped,
+        minibatch=config.approximation.minibatch,
+        key=key,
+    )
 
 
 def _exact(model: Model, config: RunConfig, key: Array) -> Algorithm:

@@ -87,6 +87,15 @@ def site_source(
     return Source(table.slots, table.size, site, lambda *a: emit_marginal(read, *a))
 
 
+def speaking_source(
+    table: TermTable, read: Callable[[Array], Array], sites: Sites | StateSites, form: str
+) -> Source:
+    """Make the source that a term's sites call for."""
+    if isinstance(sites, StateSites):
+        return state_site_source(table, read, sites)
+    return site_source(table, read, sites, form)
+
+
 def state_site_source(
     table: TermTable, read: Callable[[Array], Array], sites: StateSites
 ) -> Source:

@@ -7,6 +7,7 @@ steps; iterating it is Gauss-Newton.
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 import jax
@@ -15,21 +16,25 @@ import numpy as np
 from jax import Array
 
 from physs_runner.config.schema import InferenceConfig
+from physs_runner.datasets.points import PhyssWarning
 from physs_runner.gaussian.chain import Source
 from physs_runner.gaussian.expectations import Rule, cubature, fixed_samples, gauss_hermite
 from physs_runner.inference import cvi
 from physs_runner.inference.causal import causal_sites
 from physs_runner.inference.chains import choose_smoother
+from physs_runner.inference.minibatch import draw
 from physs_runner.inference.posterior import group_prior
 from physs_runner.inference.protocol import Advance, Algorithm, LocalMarginal
 from physs_runner.inference.sites import fit
-from physs_runner.inference.sources import emit_marginal, reading_source, row_reader, site_source
+from physs_runner.inference.sources import emit_marginal, reading_source, row_reader, speaking_source
 from physs_runner.model.model import Model, Schedule, evaluate, schedule
 from physs_runner.model.parameters import Values
 from physs_runner.model.terms import Term, TermTable
 
 
-def state_space(model: Model, config: InferenceConfig, *, damped: bool, key: Array) -> Algorithm:
+def state_space(
+    model: Model, config: InferenceConfig, *, damped: bool, minibatch: int | None, key: Array
+) -> Algorithm:
     """Assemble an algorithm that smooths along time."""
     laid_out, _ = schedule(model)
     smoothing = config.name == "eks"
@@ -41,7 +46,9 @@ def state_space(model: Model, config: InferenceConfig, *, damped: bool, key: Arr
         damped=damped or (smoothing and config.damping > 0),
         by_identity=config.gradient == "identity",
         residual_as_noise=smoothing and model.keep_residual,
+        minibatch=minibatch,
     )
+    _tell_minibatch(laid_out, minibatch)
     linear = all(term.linear for term in model.terms)
     start = config.start
     if start == "auto":
@@ -50,7 +57,7 @@ def state_space(model: Model, config: InferenceConfig, *, damped: bool, key: Arr
     def init(values: Values, key: Array) -> cvi.AllSites:
         del key
         blank = cvi.start_from_prior(model, laid_out, settings)
-        if start == "prior" and not smoothing:
+        if start == "prior" or minibatch is not None:
             return blank
         found = causal_sites(
             model, laid_out, values, residual_as_noise=settings.residual_as_noise
@@ -63,8 +70,8 @@ def state_space(model: Model, config: InferenceConfig, *, damped: bool, key: Arr
         )
 
     def advance(values: Values, sites: cvi.AllSites, key: Array, step: Array) -> Advance:
-        del key
-        return cvi.advance(model, laid_out, settings, values, sites, step)
+        visited = draw(laid_out, minibatch, key)
+        return cvi.advance(model, visited, settings, values, sites, step)
 
     conjugate = linear and all(term.likelihood.conjugate for term in model.terms)
     return Algorithm(
@@ -73,7 +80,7 @@ def state_space(model: Model, config: InferenceConfig, *, damped: bool, key: Arr
         init=init,
         advance=advance,
         predict=partial(predict, model, settings),
-        exact_in_one=conjugate and len(model.groups) == 1,
+        exact_in_one=conjugate and len(model.groups) == 1 and minibatch is None,
         iterates=True,
     )
 
@@ -110,7 +117,7 @@ def _read(
         for k, (term, table, seen) in enumerate(zip(terms, laid_out.tables, view.terms, strict=True)):
             read = row_reader(model, view, term, table, seen, group)
             if k < known:
-                source = site_source(table, read, sites[k][g], settings.form)
+                source = speaking_source(table, read, sites[k][g], settings.form)
                 sources.append(source._replace(emit=lambda *_: ()))
             else:
                 sources.append(reading_source(table, partial(_emit_moments, read)))
@@ -168,6 +175,18 @@ def _block_diagonal(blocks: list[Array]) -> Array:
         return blocks[0]
     join = jax.vmap(jax.vmap(jax.scipy.linalg.block_diag))
     return join(*blocks)
+
+
+def _tell_minibatch(laid_out: Schedule, minibatch: int | None) -> None:
+    """Say when a minibatch is not smaller than what it draws from."""
+    most = max(table.site.shape[1] for table in laid_out.tables)
+    if minibatch is not None and minibatch >= most:
+        warnings.warn(
+            f"approximation.minibatch is {minibatch}, but no time has more than {most} places; "
+            "all of them are visited",
+            PhyssWarning,
+            stacklevel=2,
+        )
 
 
 def expectation_rule(config: InferenceConfig, dim: int, key: Array) -> Rule | None:

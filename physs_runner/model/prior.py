@@ -50,6 +50,12 @@ class Latent:
         """Number of spatial features."""
         return len(self.derivs) * self.points.shape[0]
 
+    @property
+    def state_size(self) -> int:
+        """Size of this latent's share of the state."""
+        start = {spec.name: jnp.asarray(spec.initial) for spec in self.time.specs}
+        return self.features * self.time.build(start).dim
+
 
 class LatentState(NamedTuple):
     """A latent with values: its kernels and the factored covariance of its features."""
