@@ -25,8 +25,6 @@ from physs_runner.tracking.record import DatasetNote, Destination, ModelNote, Ru
 UID_TAG = "physs.uid"
 _KEY_LENGTH, _PARAM_LENGTH, _TAG_LENGTH = 250, 500, 8000
 _PARAMS_PER_BATCH = 100
-# The UI then opens on training runs and charts rather than on its pages for language models.
-_KIND = {"mlflow.experimentKind": "custom_model_development"}
 
 # A dead server must cost seconds, not the minutes of MLflow's own patience; what is not sent
 # now is sent by the next pass. Values that the user exported are respected.
@@ -186,7 +184,7 @@ class MlflowStore:
             found = self._client.get_experiment_by_name(name)
             if found is None:
                 try:
-                    self._client.create_experiment(name, self._artifacts(name), _KIND)
+                    self._client.create_experiment(name, self._artifacts(name))
                 except MlflowException as error:
                     if error.error_code != "RESOURCE_ALREADY_EXISTS":
                         raise
