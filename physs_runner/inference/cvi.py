@@ -113,7 +113,8 @@ def move(
     model: Model, schedule: Schedule, values: Values, sites: AllSites, looks: tuple, step: Array
 ) -> AllSites:
     """Take a natural-gradient step towards what the looks say."""
-    view = evaluate(model, values, model.terms, schedule.tables)
+    if any(isinstance(site, StateSites) for own in sites for site in own):
+        view = evaluate(model, values, model.terms, schedule.tables)
     moved = []
     for k, (term, own, (look, mean)) in enumerate(zip(model.terms, sites, looks, strict=True)):
         fresh = split_by_group(model, term, look, mean)

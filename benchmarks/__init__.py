@@ -1,0 +1,1 @@
+"""Measurements of cost; ``python -m benchmarks`` prints them and writes docs/BENCHMARKS.md."""
