@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 from jax import Array
 
 from physs_runner.config.schema import RunConfig
+from physs_runner.datasets.points import PhyssWarning
 from physs_runner.inference.protocol import Algorithm
+from physs_runner.training.iteration import Stopping
 from physs_runner.training.loop import FitResult, Report, fit
 from physs_runner.training.schedules import Plan, closing_plan, fixed_plan, training_plan
 
@@ -14,15 +18,38 @@ SETTLING_STEPS = 5
 
 
 def train(algorithm: Algorithm, config: RunConfig, key: Array, report: Report) -> FitResult:
-    """Train an algorithm as the config asks."""
+    """Train an algorithm as the config asks; warn if steps had to be shortened."""
+    result = _train(algorithm, config, key, report)
+    if result.shortened:
+        count = "1 step" if result.shortened == 1 else f"{result.shortened} steps"
+        warnings.warn(
+            f"{count} led to a non-finite objective and had to be shortened; "
+            "a smaller training.learning_rate or inference.step_size may help",
+            PhyssWarning,
+            stacklevel=2,
+        )
+    return result
+
+
+def _train(algorithm: Algorithm, config: RunConfig, key: Array, report: Report) -> FitResult:
     training, step = config.training, config.inference.step_size
+    settling = _settling(algorithm, config)
     if training.optimiser == "lbfgs":
         from physs_runner.training.quasi_newton import fit_quasi_newton
 
-        return fit_quasi_newton(algorithm, training, step_size=step, key=key, report=report)
-    plan = _fixed(algorithm, config) if training.optimiser == "none" else training_plan(training, step)
-    closing = closing_plan(_settling(algorithm, config), step)
-    return fit(algorithm, training, plan, closing, key=key, report=report)
+        return fit_quasi_newton(
+            algorithm, training, step_size=step, settling=settling, key=key, report=report
+        )
+    held = training.optimiser == "none"
+    return fit(
+        algorithm,
+        training,
+        _fixed(algorithm, config) if held else training_plan(training, step),
+        closing_plan(settling, step),
+        stopping=_stopping(config),
+        key=key,
+        report=report,
+    )
 
 
 def _fixed(algorithm: Algorithm, config: RunConfig) -> Plan:
@@ -33,6 +60,15 @@ def _fixed(algorithm: Algorithm, config: RunConfig) -> Plan:
     if inference.name == "eks":  # the first pass is the algorithm's start
         return fixed_plan(inference.iterations - 1, 1 - inference.damping)
     return fixed_plan(config.training.iterations, inference.step_size)
+
+
+def _stopping(config: RunConfig) -> Stopping:
+    """Say when nothing changes any more; smoothing passes may stop by their sites too."""
+    stopping, inference = config.training.early_stopping, config.inference
+    smoothing = config.training.optimiser == "none" and inference.name == "eks"
+    return Stopping(
+        stopping.tolerance, stopping.patience, inference.tolerance if smoothing else None
+    )
 
 
 def _settling(algorithm: Algorithm, config: RunConfig) -> int:

@@ -18,17 +18,15 @@ from jax import Array, lax
 
 from physs_runner.config.schema import TrainingConfig
 from physs_runner.errors import NumericalError
-from physs_runner.inference.protocol import Advance, Algorithm
-from physs_runner.model.parameters import (
-    ParameterSpec,
-    Values,
-    constrain,
-    initial_values,
-    unconstrain,
-)
-from physs_runner.training.schedules import Plan, converged
+from physs_runner.inference.protocol import Algorithm
+from physs_runner.model.parameters import constrain, initial_values
+from physs_runner.training.iteration import Carry, Row, Stopping, make_iterate, start
+from physs_runner.training.schedules import Plan
 
 Report = Callable[[int, int, dict[str, np.ndarray]], None]
+
+# Iterations between two reports are at most as many as fit into this time.
+SECONDS_PER_REPORT = 0.5
 
 
 class FitResult(NamedTuple):
@@ -37,8 +35,9 @@ class FitResult(NamedTuple):
     Fields:
         values: hyperparameters.
         state: of the algorithm.
-        objective: its last value.
-        history: metric name to its value at every iteration.
+        objective: at these values and this state.
+        history: metric name to its value at every iteration, NaN where a step was
+            taken back.
         iterations: how many were made.
         shortened: how many steps were taken back.
         converged: whether training stopped because nothing changed any more.
@@ -59,63 +58,51 @@ class FitResult(NamedTuple):
     diagnostics: dict[str, float]
 
 
-class _Point(NamedTuple):
-    """Where training stands."""
-
-    raw: dict[str, Array]
-    state: Any
-    optimiser: Any
-
-
-class _Carry(NamedTuple):
-    """A point to be evaluated, the last good one, and how bold steps are."""
-
-    here: _Point
-    good: _Point
-    boldness: Array
-    failures: Array  # in a row
-    shortened: Array  # in all
-
-
 def fit(
     algorithm: Algorithm,
     config: TrainingConfig,
     plan: Plan,
     closing: Plan,
     *,
+    stopping: Stopping,
     key: Array,
     report: Report,
 ) -> FitResult:
     """Follow a plan, stopping early when nothing changes, and then the closing plan."""
     dtype = algorithm.model.dtype
     fixed = initial_values(algorithm.specs, dtype)
-    raw = unconstrain(algorithm.specs, fixed)
     optimiser = optax.adam(config.learning_rate)
-    began = time.perf_counter()
-    state = jax.jit(algorithm.init)(fixed, key)
-    point = _Point(raw, state, optimiser.init(raw))
-    zero = jnp.zeros((), jnp.int32)
-    carry = _Carry(point, point, jnp.ones((), dtype), zero, zero)
     total = len(plan.natural)
     batch = max(min(config.report_every, total), len(closing.natural))
-    run = _compile(algorithm, optimiser, fixed, carry, batch, key)
+    began = time.perf_counter()
+    carry = start(algorithm, fixed, optimiser, stopping, key)
+    iterate = make_iterate(algorithm, fixed, optimiser, stopping, config.inner_steps)
+    example = _rows(plan, 0, 0, batch, key, dtype)
+    run = jax.jit(_batch_of(iterate)).lower(carry, example).compile()
     compile_seconds = time.perf_counter() - began
     began = time.perf_counter()
     history: list[dict[str, np.ndarray]] = []
-    done, stopped = 0, False
-    while done < total and not stopped:
-        count = min(batch, total - done)
-        carry, metrics = run(carry, _inputs(plan, key, done, batch, dtype))
-        history.append({name: np.asarray(value)[:count] for name, value in metrics.items()})
-        done += count
+    done, pace = 0, 1
+    while done < total and not carry.stopped:
+        asked = time.perf_counter()
+        count = min(pace, total - done)
+        carry, (active, metrics) = run(carry, _rows(plan, done, count, batch, key, dtype))
+        kept = np.asarray(active)
+        history.append({name: np.asarray(value)[kept] for name, value in metrics.items()})
+        done += int(np.sum(kept))
         report(done, total, history[-1])
-        _check(history[-1], carry, config, done)
-        stopped = _has_converged(history, config, done)
+        _check(int(carry.failures), config, done)
+        pace = _pace((time.perf_counter() - asked) / count, batch)
+    stopped = bool(carry.stopped)
     train_seconds = time.perf_counter() - began
-    carry, metrics = run(carry, _inputs(closing, key, 0, batch, dtype))
-    last = {name: float(np.asarray(v)[len(closing.natural) - 1]) for name, v in metrics.items()}
-    if not np.isfinite(last["objective"]):
-        raise NumericalError(f"the final objective is {last['objective']}: nothing was learned")
+    carry = carry._replace(stopped=jnp.zeros((), bool))
+    closed = len(closing.natural)
+    carry, (_, metrics) = run(carry, _rows(closing, 0, closed, batch, key, dtype))
+    if carry.returned:  # the last step was a bad one: look at the good point instead
+        carry, (_, metrics) = run(carry, _rows(closing, closed - 1, 1, batch, key, dtype))
+        closed = 1
+    last = {name: float(np.asarray(value)[closed - 1]) for name, value in metrics.items()}
+    check_final(last["objective"])
     return FitResult(
         values=constrain(algorithm.specs, carry.here.raw, fixed),
         state=carry.here.state,
@@ -130,113 +117,52 @@ def fit(
     )
 
 
-def _has_converged(history: list[dict[str, np.ndarray]], config: TrainingConfig, done: int) -> bool:
-    """Say whether training may stop: noise was released and the objective stands still."""
-    stopping = config.early_stopping
-    released = config.warmup.iterations + config.hold_noise * config.iterations
-    if done <= released + stopping.patience and config.optimiser != "none":
-        return False
-    objective = np.concatenate([part["objective"] for part in history])
-    return converged(objective, stopping.tolerance, stopping.patience)
+def _batch_of(iterate: Callable) -> Callable:
+    """Make a function that runs a batch of iterations, idle ones among them."""
 
-
-def _compile(
-    algorithm: Algorithm,
-    optimiser: optax.GradientTransformation,
-    fixed: Values,
-    carry: _Carry,
-    batch: int,
-    key: Array,
-) -> Callable:
-    """Compile a batch of iterations before the clock of training starts."""
-
-    def body(carry: _Carry, inputs: tuple) -> tuple[_Carry, dict[str, Array]]:
-        active, *rest = inputs
-
-        def iterate(carry: _Carry) -> tuple[_Carry, dict[str, Array]]:
-            return _iterate(algorithm, optimiser, fixed, carry, *rest)
-
-        def idle(carry: _Carry) -> tuple[_Carry, dict[str, Array]]:
-            shapes = jax.eval_shape(iterate, carry)[1]
+    def body(carry: Carry, row: Row) -> tuple[Carry, tuple[Array, dict[str, Array]]]:
+        def idle(carry: Carry, row: Row) -> tuple[Carry, dict[str, Array]]:
+            shapes = jax.eval_shape(iterate, carry, row)[1]
             return carry, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
 
-        return lax.cond(active, iterate, idle, carry)
+        active = row.active & ~carry.stopped
+        after, metrics = lax.cond(active, iterate, idle, carry, row)
+        return after, (active, metrics)
 
-    def run(carry: _Carry, inputs: tuple) -> tuple[_Carry, dict[str, Array]]:
-        return lax.scan(body, carry, inputs)
-
-    example = _inputs(_empty_plan(batch), key, 0, batch, algorithm.model.dtype)
-    return jax.jit(run).lower(carry, example).compile()
+    return lambda carry, rows: lax.scan(body, carry, rows)
 
 
-def _iterate(
-    algorithm: Algorithm,
-    optimiser: optax.GradientTransformation,
-    fixed: Values,
-    carry: _Carry,
-    natural: Array,
-    rate: Array,
-    noise: Array,
-    move: Array,
-    key: Array,
-) -> tuple[_Carry, dict[str, Array]]:
-    """Evaluate the current point; move on if it is finite, go back if it is not."""
-    here = carry.here
-    values, pull = jax.vjp(lambda raw: constrain(algorithm.specs, raw, fixed), here.raw)
-    found: Advance = algorithm.advance(values, here.state, key, natural * carry.boldness)
-    (gradient,) = pull(found.gradient)
-    gradient = _hold(algorithm.specs, gradient, noise)
-    updates, moments = optimiser.update(jax.tree.map(jnp.negative, gradient), here.optimiser)
-    updates = _hold(algorithm.specs, updates, noise)
-    bold = rate * carry.boldness
-    raw = jax.tree.map(lambda r, u: r + bold * u, here.raw, updates)
-    state = jax.tree.map(lambda new, old: jnp.where(move > 0, new, old), found.state, here.state)
-    ahead = _Point(raw, state, moments)
-    finite = jnp.isfinite(found.objective) & _all_finite(ahead)
-    pick = lambda a, b: jax.tree.map(lambda x, y: jnp.where(finite, x, y), a, b)  # noqa: E731
-    after = _Carry(
-        here=pick(ahead, carry.good),
-        good=pick(here, carry.good),
-        boldness=jnp.where(finite, jnp.minimum(1.0, 1.2 * carry.boldness), 0.5 * carry.boldness),
-        failures=jnp.where(finite, 0, carry.failures + 1),
-        shortened=carry.shortened + jnp.where(finite, 0, 1),
-    )
-    metrics = {"objective": found.objective, **found.info, "boldness": carry.boldness}
-    for name, value in values.items():
-        if value.ndim == 0:
-            metrics[name] = value
-    return after, metrics
+def _rows(plan: Plan, first: int, count: int, batch: int, key: Array, dtype: Any) -> Row:
+    """Cut iterations out of a plan, padded with idle ones to a whole batch."""
+    cut = [np.pad(part[first : first + count], (0, batch - count)) for part in plan]
+    keys = jax.vmap(lambda k: jax.random.fold_in(key, k))(jnp.arange(first, first + batch))
+    active = jnp.arange(batch) < count
+    return Row(active, Plan(*[jnp.asarray(part, dtype) for part in cut]), keys)
 
 
-def _hold(specs: tuple[ParameterSpec, ...], tree: Values, noise: Array) -> dict[str, Array]:
-    """Stop noise levels from moving while they are held."""
-    return {s.name: tree[s.name] * (noise if s.noise else 1.0) for s in specs if s.trainable}
+def _pace(seconds: float, batch: int) -> int:
+    """Choose how many iterations to make before the next report."""
+    return int(np.clip(SECONDS_PER_REPORT / max(seconds, 1e-6), 1, batch))
 
 
-def _all_finite(tree: Any) -> Array:
-    leaves = [jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)]
-    return jnp.all(jnp.stack(leaves)) if leaves else jnp.asarray(True)
-
-
-def _inputs(plan: Plan, key: Array, done: int, batch: int, dtype: Any) -> tuple:
-    """Cut the next batch out of a plan, padded with idle iterations."""
-    cut = [part[done : done + batch] for part in plan]
-    missing = batch - len(cut[0])
-    active = np.arange(batch) < len(cut[0])
-    padded = [jnp.asarray(np.pad(part, (0, missing)), dtype) for part in cut]
-    keys = jax.vmap(lambda k: jax.random.fold_in(key, k))(jnp.arange(done, done + batch))
-    return (jnp.asarray(active), *padded, keys)
-
-
-def _empty_plan(batch: int) -> Plan:
-    return Plan(*[np.zeros(batch)] * 4)
-
-
-def _check(metrics: dict[str, np.ndarray], carry: _Carry, config: TrainingConfig, done: int) -> None:
+def _check(failures: int, config: TrainingConfig, done: int) -> None:
     """Give up after too many steps in a row that no shortening could save."""
-    if int(carry.failures) > config.max_shortened:
+    if failures > config.max_shortened:
+        raise NumericalError(give_up_sentence(failures, done))
+
+
+def give_up_sentence(failures: int, done: int) -> str:
+    """Say what happened and what may help."""
+    return (
+        f"the objective stayed non-finite at iteration {done} after {failures} shortened "
+        "steps; try a smaller training.learning_rate or inference.step_size, or a larger noise"
+    )
+
+
+def check_final(objective: float) -> None:
+    """Refuse an outcome without a finite objective."""
+    if not np.isfinite(objective):
         raise NumericalError(
-            f"the objective stayed non-finite at iteration {done} after {int(carry.failures)} "
-            f"shortened steps (last value {metrics['objective'][-1]}); try a smaller "
-            "training.learning_rate or inference.step_size, or a larger noise"
+            f"the final objective is {objective}: nothing was learned; try a smaller "
+            "inference.step_size or a larger noise"
         )

@@ -1,8 +1,8 @@
-"""What happens at each iteration: step sizes, and what may move."""
+"""What happens at each iteration: step sizes, what may move, when to stop."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,57 +10,61 @@ from physs_runner.config.schema import TrainingConfig
 
 
 class Plan(NamedTuple):
-    """Per iteration [n].
+    """Per iteration [n], in NumPy as laid out and in JAX as followed.
 
     Fields:
         natural: step size of the natural gradient.
-        rate: factor on the learning rate of hyperparameters.
+        rate: factor on the learning rate of hyperparameters; 0 holds them.
         noise: 1 where noise levels may move.
         move: 0 where the algorithm's state is only evaluated.
+        watch: 1 where training may stop early.
     """
 
-    natural: np.ndarray
-    rate: np.ndarray
-    noise: np.ndarray
-    move: np.ndarray
+    natural: Any
+    rate: Any
+    noise: Any
+    move: Any
+    watch: Any
 
 
 def training_plan(config: TrainingConfig, step_size: float) -> Plan:
     """Lay out warm-up and training."""
     warm, main = config.warmup.iterations, config.iterations
-    progress = np.arange(main) / max(main - 1, 1)
-    if config.schedule == "cosine":
-        rate = 0.5 * (1 + np.cos(np.pi * progress)) * 0.99 + 0.01
-    elif config.schedule == "exponential":
-        rate = 0.01**progress
-    else:
-        rate = np.ones(main)
-    held = np.arange(main) < config.hold_noise * main
+    held = noise_held(config)
+    # The objective stands still in vain while something that may move later is held.
+    watched = np.arange(warm + main) >= warm + held + config.early_stopping.patience
     return Plan(
-        np.concatenate([np.full(warm, config.warmup.step_size), np.full(main, step_size)]),
-        np.concatenate([np.zeros(warm), rate]),
-        np.concatenate([np.zeros(warm), np.where(held, 0.0, 1.0)]),
-        np.ones(warm + main),
+        natural=np.r_[np.full(warm, config.warmup.step_size), np.full(main, step_size)],
+        rate=np.r_[np.zeros(warm), rate_factors(config.schedule, main)],
+        noise=np.r_[np.zeros(warm + held), np.ones(main - held)],
+        move=np.ones(warm + main),
+        watch=watched.astype(float),
     )
 
 
 def fixed_plan(iterations: int, step_size: float) -> Plan:
     """Lay out natural-gradient steps with every hyperparameter held."""
-    still = np.zeros(iterations)
-    return Plan(np.full(iterations, step_size), still, still, np.ones(iterations))
+    still, moving = np.zeros(iterations), np.ones(iterations)
+    return Plan(np.full(iterations, step_size), still, still, moving, moving)
 
 
 def closing_plan(iterations: int, step_size: float) -> Plan:
     """Lay out steps that let the posterior settle at the final values, then one look."""
-    plan = fixed_plan(iterations, step_size)
-    look = Plan(np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1))
-    return Plan(*(np.concatenate(pair) for pair in zip(plan, look, strict=True)))
+    still = np.zeros(iterations + 1)
+    moving = np.r_[np.ones(iterations), 0.0]
+    return Plan(step_size * moving, still, still, moving, still)
 
 
-def converged(objective: np.ndarray, tolerance: float, patience: int) -> bool:
-    """Say whether the objective has stayed within a relative tolerance for a while."""
-    if tolerance == 0 or len(objective) < patience:
-        return False
-    window = objective[-patience:]
-    spread = np.max(window) - np.min(window)
-    return bool(spread <= tolerance * max(1.0, abs(float(window[-1]))))
+def noise_held(config: TrainingConfig) -> int:
+    """Count the iterations at whose start noise is held."""
+    return int(np.ceil(config.hold_noise * config.iterations))
+
+
+def rate_factors(schedule: str, iterations: int) -> np.ndarray:
+    """Give the factor on the learning rate at every iteration; schedules end at 1 %."""
+    progress = np.arange(iterations) / max(iterations - 1, 1)
+    if schedule == "cosine":
+        return 0.01 + 0.99 * 0.5 * (1 + np.cos(np.pi * progress))
+    if schedule == "exponential":
+        return 0.01**progress
+    return np.ones(iterations)

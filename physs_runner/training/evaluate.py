@@ -1,0 +1,70 @@
+"""The objective and its gradient at raw values, after natural-gradient steps there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from physs_runner.inference.protocol import Advance, Algorithm
+from physs_runner.model.parameters import Values, constrain
+
+
+class Evaluation(NamedTuple):
+    """What an algorithm says at raw values.
+
+    Fields:
+        values: the constrained values.
+        objective: at the values and at ``state``.
+        gradient: of the objective with respect to the raw values.
+        state: where the objective was evaluated.
+        next_state: one natural-gradient step further.
+        info: further numbers worth tracking.
+    """
+
+    values: dict[str, Array]
+    objective: Array
+    gradient: dict[str, Array]
+    state: Any
+    next_state: Any
+    info: dict[str, Array]
+
+    def metrics(self) -> dict[str, Array]:
+        """Give the numbers of a history: the objective, its parts and every scalar value."""
+        scalars = {name: value for name, value in self.values.items() if value.ndim == 0}
+        return {"objective": self.objective, **self.info, **scalars}
+
+
+Evaluate = Callable[[Values, Any, Array, Array, "int | Array"], Evaluation]
+
+
+def make_evaluate(algorithm: Algorithm, fixed: Values) -> Evaluate:
+    """Make (raw, state, key, step size, steps) to an evaluation, to be jitted by the caller.
+
+    The steps are natural-gradient steps at the raw values; the last one reports what
+    it found before it moved. ``algorithm.advance`` is traced once however many there are.
+    """
+    advance = jax.jit(algorithm.advance)
+
+    def evaluate(
+        raw: Values, state: Any, key: Array, natural: Array, steps: int | Array
+    ) -> Evaluation:
+        values, pull = jax.vjp(lambda raw: constrain(algorithm.specs, raw, fixed), raw)
+
+        def step(_: Any, last: tuple[Any, Advance]) -> tuple[Any, Advance]:
+            before = last[1].state
+            return before, advance(values, before, key, natural)
+
+        if isinstance(steps, int) and steps == 1:
+            before, found = state, advance(values, state, key, natural)
+        else:
+            blank = jax.eval_shape(advance, values, state, key, natural)
+            blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), blank)
+            before, found = lax.fori_loop(0, steps, step, (state, blank._replace(state=state)))
+        (gradient,) = pull(found.gradient)
+        return Evaluation(values, found.objective, gradient, before, found.state, found.info)
+
+    return evaluate

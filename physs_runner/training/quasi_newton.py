@@ -1,0 +1,227 @@
+"""Training by L-BFGS: few, expensive iterations with a line search.
+
+The objective at raw values is what natural-gradient steps reach there from the state
+at the last accepted values, so that a line search compares settled posteriors. The
+search runs on the host; one compiled function does all the work.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from scipy.optimize import OptimizeResult, minimize
+
+from physs_runner.config.schema import TrainingConfig
+from physs_runner.errors import NumericalError
+from physs_runner.inference.protocol import Algorithm
+from physs_runner.model.parameters import constrain, initial_values, unconstrain
+from physs_runner.training.evaluate import Evaluation, make_evaluate
+from physs_runner.training.loop import FitResult, Report, check_final, give_up_sentence
+from physs_runner.training.schedules import noise_held
+
+# Largest component of a gradient in raw coordinates that counts as zero.
+SMALL_SLOPE = 1e-6
+
+
+class _Trial(NamedTuple):
+    """An evaluated point: raw values [P], loss, its slope [P], and the evaluation."""
+
+    flat: np.ndarray
+    loss: float
+    slope: np.ndarray
+    found: Evaluation
+
+
+Try = Callable[[np.ndarray, Any, float, int], _Trial]
+
+
+@dataclass
+class _Search:
+    """What a line search has to remember between the calls that SciPy makes."""
+
+    attempt: Callable[[np.ndarray, Any], _Trial]
+    config: TrainingConfig
+    report: Report
+    accepted: _Trial
+    tried: dict[bytes, _Trial] = field(default_factory=dict)
+    failures: int = 0
+    shortened: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def fit_quasi_newton(
+    algorithm: Algorithm,
+    config: TrainingConfig,
+    *,
+    step_size: float,
+    settling: int,
+    key: Array,
+    report: Report,
+) -> FitResult:
+    """Train with noise held for its share of the iterations, then train everything."""
+    fixed = initial_values(algorithm.specs, algorithm.model.dtype)
+    raw, unravel = ravel_pytree(unconstrain(algorithm.specs, fixed))
+    began = time.perf_counter()
+    state = jax.jit(algorithm.init)(fixed, key)
+    attempt = _compile(algorithm, fixed, raw, unravel, state, key)
+    compile_seconds = time.perf_counter() - began
+    began = time.perf_counter()
+    natural = 1.0 if algorithm.exact_in_one else step_size
+    steps = _steps(algorithm, config)
+    flat, warm = np.asarray(raw, float), config.warmup
+    if warm.iterations and algorithm.iterates:
+        state = attempt(flat, state, warm.step_size, warm.iterations).found.next_state
+    first = attempt(flat, state, natural, steps)
+    if not _is_finite(first):
+        raise NumericalError(
+            f"the objective is {-first.loss} at the initial values; try a larger noise"
+        )
+    search = _Search(lambda x, s: attempt(x, s, natural, steps), config, report, first)
+    converged = _search_in_stages(algorithm, config, search, unravel)
+    train_seconds = time.perf_counter() - began
+    last = attempt(search.accepted.flat, search.accepted.found.next_state, natural, settling + 1)
+    check_final(-last.loss)
+    found, history = last.found, search.history
+    return FitResult(
+        values=constrain(algorithm.specs, unravel(jnp.asarray(last.flat, raw.dtype)), fixed),
+        state=found.state,
+        objective=float(found.objective),
+        history={k: np.asarray([row[k] for row in history]) for k in history[0]} if history else {},
+        iterations=len(history),
+        shortened=search.shortened,
+        converged=converged,
+        compile_seconds=compile_seconds,
+        train_seconds=train_seconds,
+        diagnostics={name: float(value) for name, value in found.info.items()},
+    )
+
+
+def _steps(algorithm: Algorithm, config: TrainingConfig) -> int:
+    """Count the natural-gradient steps of an evaluation, its last look included."""
+    if not algorithm.iterates:
+        return 1
+    return 2 if algorithm.exact_in_one else config.inner_steps + 1
+
+
+def _compile(
+    algorithm: Algorithm,
+    fixed: dict[str, Array],
+    raw: Array,
+    unravel: Callable[[Array], dict[str, Array]],
+    state: Any,
+    key: Array,
+) -> Try:
+    """Compile the one function of training: (raw, state, step size, steps) to a trial."""
+    evaluate = make_evaluate(algorithm, fixed)
+
+    def run(flat: Array, state: Any, natural: Array, steps: Array) -> tuple[Array, Evaluation]:
+        found = evaluate(unravel(flat), state, key, natural, steps)
+        return ravel_pytree(found.gradient)[0], found
+
+    def numbers(natural: float, steps: int) -> tuple[Array, Array]:
+        return jnp.asarray(natural, raw.dtype), jnp.asarray(steps, jnp.int32)
+
+    compiled = jax.jit(run).lower(raw, state, *numbers(1.0, 1)).compile()
+
+    def attempt(flat: np.ndarray, state: Any, natural: float, steps: int) -> _Trial:
+        gradient, found = compiled(jnp.asarray(flat, raw.dtype), state, *numbers(natural, steps))
+        return _Trial(flat, -float(found.objective), -np.asarray(gradient, float), found)
+
+    return attempt
+
+
+def _search_in_stages(
+    algorithm: Algorithm,
+    config: TrainingConfig,
+    search: _Search,
+    unravel: Callable[[Array], dict[str, Array]],
+) -> bool:
+    """Search with noise held, then without; say whether the last search converged."""
+    is_noise = {s.name: s.noise for s in algorithm.specs}
+    marks = unravel(jnp.zeros(search.accepted.flat.shape, search.accepted.found.objective.dtype))
+    marks = {name: jnp.full_like(part, is_noise[name]) for name, part in marks.items()}
+    noise = np.asarray(ravel_pytree(marks)[0], bool)
+    everything, held = np.arange(len(noise)), noise_held(config)
+    if held and noise.any() and held < config.iterations:
+        _search(search, np.flatnonzero(~noise), held)
+    elif held == config.iterations:
+        everything = np.flatnonzero(~noise)
+    return _search(search, everything, config.iterations - len(search.history))
+
+
+def _search(search: _Search, free: np.ndarray, iterations: int) -> bool:
+    """Run L-BFGS over some of the raw values; say whether it converged."""
+    if iterations <= 0 or free.size == 0:
+        return False
+    total, tolerance = search.config.iterations, search.config.early_stopping.tolerance
+
+    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return _judge(search, _put(search.accepted.flat, free, x), free)
+
+    def accept(intermediate_result: OptimizeResult) -> None:
+        flat = _put(search.accepted.flat, free, intermediate_result.x)
+        trial = search.tried.get(flat.tobytes())
+        search.accepted = trial or search.attempt(flat, search.accepted.found.next_state)
+        search.tried.clear()
+        row = {name: float(v) for name, v in search.accepted.found.metrics().items()}
+        search.history.append(row)
+        search.report(len(search.history), total, {k: np.asarray([v]) for k, v in row.items()})
+
+    outcome = minimize(
+        objective,
+        search.accepted.flat[free],
+        jac=True,
+        method="L-BFGS-B",
+        callback=accept,
+        options={
+            "maxiter": iterations,
+            "maxfun": 100 * iterations,
+            "ftol": tolerance,
+            "gtol": SMALL_SLOPE if tolerance else 0.0,
+        },
+    )
+    return outcome.status == 0
+
+
+def _judge(search: _Search, flat: np.ndarray, free: np.ndarray) -> tuple[float, np.ndarray]:
+    """Give loss and slope at a point; beyond a cliff, those of a parabola that turns back.
+
+    From the accepted point the slope leads down to the cliff. A loss and a slope that
+    mirror it make the line search interpolate to a fraction of the step.
+    """
+    trial = search.attempt(flat, search.accepted.found.next_state)
+    if _is_finite(trial):
+        search.failures = 0
+        search.tried[flat.tobytes()] = trial
+        return trial.loss, trial.slope[free]
+    search.failures += 1
+    search.shortened += 1
+    if search.failures > search.config.max_shortened:
+        raise NumericalError(give_up_sentence(search.failures, len(search.history) + 1))
+    here = search.accepted
+    descent = abs(float(here.slope[free] @ (flat - here.flat)[free]))
+    return here.loss + descent, -here.slope[free]
+
+
+def _put(flat: np.ndarray, free: np.ndarray, x: np.ndarray) -> np.ndarray:
+    moved = flat.copy()
+    moved[free] = x
+    return moved
+
+
+def _is_finite(trial: _Trial) -> bool:
+    states = [np.asarray(leaf) for leaf in jax.tree.leaves(trial.found.next_state)]
+    floats = [leaf for leaf in states if np.issubdtype(leaf.dtype, np.floating)]
+    return bool(
+        np.isfinite(trial.loss)
+        and np.all(np.isfinite(trial.slope))
+        and all(np.all(np.isfinite(leaf)) for leaf in floats)
+    )
