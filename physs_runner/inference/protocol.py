@@ -35,6 +35,13 @@ class LocalMarginal(NamedTuple):
     cov: Array
 
 
+class Joint(NamedTuple):
+    """Joint posterior of a reader's components: mean [n, R] and cov [n, R, n, R]."""
+
+    mean: Array
+    cov: Array
+
+
 class Algorithm(NamedTuple):
     """A way to turn a model into a posterior, as a record of pure functions.
 
@@ -46,6 +53,11 @@ class Algorithm(NamedTuple):
         predict: (values, state, readers) to the marginals of terms that only read.
         exact_in_one: whether one step of size 1 gives the posterior at given values.
         iterates: whether ``advance`` improves its state beyond what gradients do.
+        sample: (values, state, reader, key, count) to joint draws [count, n, R]; None
+            where there is no better way than through ``joint``.
+        joint: (values, state, reader) to the joint posterior, by dense algebra; None
+            where it is not offered.
+        reads_all: whether ``predict`` bounds its own memory, and is best asked once.
     """
 
     model: Model
@@ -55,3 +67,6 @@ class Algorithm(NamedTuple):
     predict: Callable[[Values, Any, tuple[Term, ...]], tuple[LocalMarginal, ...]]
     exact_in_one: bool
     iterates: bool
+    sample: Callable[[Values, Any, Term, Array, int], Array] | None = None
+    joint: Callable[[Values, Any, Term], Joint] | None = None
+    reads_all: bool = False

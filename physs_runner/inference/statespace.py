@@ -11,25 +11,22 @@ import warnings
 from functools import partial
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from physs_runner.config.schema import InferenceConfig
 from physs_runner.datasets.points import PhyssWarning
-from physs_runner.gaussian.chain import Source
 from physs_runner.gaussian.expectations import Rule, cubature, fixed_samples, gauss_hermite
 from physs_runner.inference import cvi
 from physs_runner.inference.causal import causal_sites
 from physs_runner.inference.chains import choose_smoother
+from physs_runner.inference.joint import joint_of_sites
 from physs_runner.inference.minibatch import draw
-from physs_runner.inference.posterior import group_prior
-from physs_runner.inference.protocol import Advance, Algorithm, LocalMarginal
+from physs_runner.inference.protocol import Advance, Algorithm
+from physs_runner.inference.reading import make_predict
+from physs_runner.inference.sampling import sample
 from physs_runner.inference.sites import fit
-from physs_runner.inference.sources import emit_marginal, reading_source, row_reader, speaking_source
-from physs_runner.model.model import Model, Schedule, evaluate, schedule
+from physs_runner.model.model import Model, Schedule, schedule
 from physs_runner.model.parameters import Values
-from physs_runner.model.terms import Term, TermTable
 
 
 def state_space(
@@ -79,102 +76,12 @@ def state_space(
         specs=model.specs,
         init=init,
         advance=advance,
-        predict=partial(predict, model, settings),
+        predict=make_predict(model, settings),
         exact_in_one=conjugate and len(model.groups) == 1 and minibatch is None,
         iterates=True,
+        sample=partial(sample, model, settings),
+        joint=partial(joint_of_sites, model),
     )
-
-
-def predict(
-    model: Model,
-    settings: cvi.Settings,
-    values: Values,
-    sites: cvi.AllSites,
-    readers: tuple[Term, ...],
-) -> tuple[LocalMarginal, ...]:
-    """Smooth along a time axis that has the readers' times too, and read there."""
-    laid_out, timeline = schedule(model, readers)
-    read = jax.jit(partial(_read, model, settings, readers))
-    found = read(values, sites, laid_out)
-    rows = timeline.rows[len(model.terms) :]
-    return tuple(_in_order(marginal, own.order) for marginal, own in zip(found, rows, strict=True))
-
-
-def _read(
-    model: Model,
-    settings: cvi.Settings,
-    readers: tuple[Term, ...],
-    values: Values,
-    sites: cvi.AllSites,
-    laid_out: Schedule,
-) -> list[LocalMarginal]:
-    """Give the components of every reader, laid out in slots."""
-    terms, known = (*model.terms, *readers), len(model.terms)
-    view = evaluate(model, values, terms, laid_out.tables)
-    parts: list[list[tuple[Array, Array]]] = [[] for _ in readers]
-    for g, group in enumerate(model.groups):
-        sources: list[Source] = []
-        for k, (term, table, seen) in enumerate(zip(terms, laid_out.tables, view.terms, strict=True)):
-            read = row_reader(model, view, term, table, seen, group)
-            if k < known:
-                source = speaking_source(table, read, sites[k][g], settings.form)
-                sources.append(source._replace(emit=lambda *_: ()))
-            else:
-                sources.append(reading_source(table, partial(_emit_moments, read)))
-        layout, prior = group_prior(view, group, laid_out)
-        emitted = settings.smoother(layout, prior, tuple(sources)).emitted
-        for k, moments in enumerate(emitted[known:]):
-            parts[k].append(moments)
-    outcome = []
-    for k, term in enumerate(readers):
-        seen, table = view.terms[known + k], laid_out.tables[known + k]
-        mean = jnp.concatenate([m for m, _ in parts[k]], axis=-1)
-        cov = _block_diagonal([c for _, c in parts[k]])
-        cov = cov if seen.residual is None else cov + seen.residual
-        outcome.append(components_of(model, term, table, seen.offset, values, mean, cov))
-    return outcome
-
-
-def components_of(
-    model: Model,
-    term: Term,
-    table: TermTable,
-    offset: Array | None,
-    values: Values,
-    mean: Array,
-    cov: Array,
-) -> LocalMarginal:
-    """Turn marginals of local coordinates into marginals of a reader's components."""
-    if model.projected(term):
-        return LocalMarginal(mean + offset, cov)
-
-    def there(coordinates: Array, mean: Array, cov: Array) -> LocalMarginal:
-        def transform(jets: Array) -> Array:
-            return term.transform(jets, coordinates, values)
-
-        J = jax.jacfwd(transform)(mean)
-        return LocalMarginal(transform(mean), J @ cov @ J.T)
-
-    return jax.vmap(jax.vmap(there))(table.coordinates, mean, cov)
-
-
-def _in_order(marginal: LocalMarginal, order: np.ndarray) -> LocalMarginal:
-    """Undo the layout in slots: give marginals in the order of the reader's points."""
-    place = order.reshape(-1)
-    picked = np.argsort(place, kind="stable")[np.sum(place < 0) :]
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[picked], marginal)
-
-
-def _emit_moments(read: object, slot: Array, mean: Array, multiply: object) -> tuple[Array, Array]:
-    marginal = emit_marginal(read, slot, mean, multiply)
-    return marginal.mean, marginal.cov
-
-
-def _block_diagonal(blocks: list[Array]) -> Array:
-    if len(blocks) == 1:
-        return blocks[0]
-    join = jax.vmap(jax.vmap(jax.scipy.linalg.block_diag))
-    return join(*blocks)
 
 
 def _tell_minibatch(laid_out: Schedule, minibatch: int | None) -> None:

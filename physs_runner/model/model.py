@@ -9,11 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from physs_runner.datasets.points import snap
 from physs_runner.model.parameters import ParameterSpec, Values
 from physs_runner.model.prior import Latent, LatentState, build_latent
 from physs_runner.model.readout import LatentPlan, LatentReadout, make_plan, read_latent, residual_cov
 from physs_runner.model.terms import Term, TermTable, lay_out, projection_of, scales_of
-from physs_runner.model.timeline import Timeline, arrange
+from physs_runner.model.timeline import Timeline, arrange, resolution_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +94,17 @@ class View(NamedTuple):
 
 
 def schedule(model: Model, extra: tuple[Term, ...] = ()) -> tuple[Schedule, Timeline]:
-    """Lay out the model's terms, and further ones that only read, along one time axis."""
+    """Lay out the model's terms, and further ones that only read, along one time axis.
+
+    Which times count as one is decided by the model's own terms, so that its sites keep
+    their slots whatever is read.
+    """
     terms = (*model.terms, *extra)
-    timeline = arrange([term.time for term in terms])
+    own = np.concatenate([term.time for term in model.terms])
+    tolerance = resolution_of(own) or resolution_of(np.concatenate([t.time for t in terms]))
+    times = [term.time for term in model.terms]
+    times += [snap(term.time, own, tolerance) for term in extra]
+    timeline = arrange(times, tolerance)
     start = float(min(np.min(term.time) for term in model.terms))
     # Elapsed times count from the first step of the chain, whoever owns it.
     start = min(start, float(timeline.times[0]))

@@ -50,10 +50,15 @@ class Timeline(NamedTuple):
     rows: tuple[Rows, ...]
 
 
-def arrange(term_times: list[np.ndarray]) -> Timeline:
-    """Lay the points of all terms out along one axis of steps."""
+def arrange(term_times: list[np.ndarray], tolerance: float) -> Timeline:
+    """Lay the points of all terms out along one axis of steps.
+
+    Args:
+        term_times: times of each term's points.
+        tolerance: times no further apart than this are one time.
+    """
     every = np.concatenate(term_times)
-    axis, owner = _distinct(every)
+    axis, owner = _distinct(every, tolerance)
     owners = np.split(owner, np.cumsum([len(t) for t in term_times])[:-1])
     widths = [_width(np.bincount(o, minlength=len(axis))) for o in owners]
     needed = [-(-np.bincount(o, minlength=len(axis)) // w) for o, w in zip(owners, widths, strict=True)]
@@ -61,16 +66,20 @@ def arrange(term_times: list[np.ndarray]) -> Timeline:
     first = np.concatenate([[0], np.cumsum(repeats)[:-1]])
     times = np.repeat(axis, repeats)
     rows = tuple(_rows(o, w, first, len(times)) for o, w in zip(owners, widths, strict=True))
-    lengths, step = _distinct_lengths(times)
+    lengths, step = _distinct_lengths(times, tolerance)
     return Timeline(times, lengths, step, rows)
 
 
-def _distinct(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def resolution_of(times: np.ndarray) -> float:
+    """Give the distance below which times differ by rounding only."""
+    return RESOLUTION * float(np.ptp(times))
+
+
+def _distinct(times: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Sort times, merging those that differ only by rounding; say which each became."""
     order = np.argsort(times, kind="stable")
     ordered = times[order]
-    spread = ordered[-1] - ordered[0]
-    new = np.concatenate([[True], np.diff(ordered) > RESOLUTION * spread])
+    new = np.concatenate([[True], np.diff(ordered) > tolerance])
     axis = ordered[new]
     owner = np.empty(len(times), dtype=np.int64)
     owner[order] = np.cumsum(new) - 1
@@ -104,10 +113,10 @@ def _rows(owner: np.ndarray, width: int, first: np.ndarray, length: int) -> Rows
     return Rows(table, slots, padding)
 
 
-def _distinct_lengths(times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _distinct_lengths(times: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """Find the distinct step lengths; a regular grid has one besides zero."""
     steps = np.concatenate([[0.0], np.diff(times)])
-    unit = max(times[-1] - times[0], np.finfo(float).tiny) * RESOLUTION
+    unit = max(tolerance, np.finfo(float).tiny)
     _, step = np.unique(np.round(steps / unit), return_inverse=True)
     lengths = np.bincount(step, weights=steps) / np.bincount(step)
     return lengths, step.astype(np.int32)
