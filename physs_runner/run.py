@@ -25,6 +25,7 @@ from physs_runner.datasets.registry import read_dataset
 from physs_runner.devices import use_device
 from physs_runner.inference.registry import build_algorithm
 from physs_runner.model.build import Problem, build_problem
+from physs_runner.model.conditioning import check_features
 from physs_runner.prediction.figures.draw import draw_all
 from physs_runner.prediction.metrics import score
 from physs_runner.prediction.parameters import parameter_metrics, parameter_table
@@ -70,6 +71,7 @@ def execute(config: RunConfig, resolved: str, directory: Path, reporter: Reporte
         tracker.dataset(_dataset_note(dataset))
         reporter.phase("building the model")
         problem = build_problem(config, dataset)
+        check_features(problem.model)
         key = jax.random.key(config.seed)
         algorithm = build_algorithm(problem.model, config, key)
         _tell_size(problem, algorithm.exact_in_one, device)

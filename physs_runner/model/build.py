@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
 
+from physs_runner.config.checks import check_run
 from physs_runner.config.schema import RunConfig, SpaceKernelConfig, TimeKernelConfig
 from physs_runner.datasets.dataset import Dataset
 from physs_runner.datasets.designs import inducing_sites, merged_domain, place
@@ -45,6 +46,7 @@ class Problem:
 def build_problem(config: RunConfig, dataset: Dataset) -> Problem:
     """Build the model that a config states for a dataset."""
     physics = config.physics.bind(dataset.outputs, dataset.time, dataset.space)
+    check_run(replace(config, physics=physics))  # an open physics is known only now
     frame = Frame(physics, dataset.scaling)
     terms = build_terms(config, physics, dataset, frame)
     points, trained = _feature_points(config, physics, dataset, frame, terms)

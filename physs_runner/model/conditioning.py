@@ -1,0 +1,66 @@
+"""A look at the covariance of spatial features before anything is compiled."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from physs_runner.errors import NumericalError
+from physs_runner.model.model import Model
+from physs_runner.model.parameters import initial_values
+from physs_runner.model.prior import Latent, build_latent
+
+log = logging.getLogger(__name__)
+
+
+def check_features(model: Model) -> float:
+    """Factor every latent's feature correlation once; give the largest jitter it took.
+
+    Raises:
+        NumericalError: the correlation is singular even with the largest jitter allowed.
+    """
+    values = initial_values(model.specs, model.dtype)
+    largest = 0.0
+    for latent in model.latents:
+        state = build_latent(latent, values, model.max_jitter)
+        if not np.all(np.isfinite(np.asarray(state.chol))):
+            raise NumericalError(_explain(latent, model))
+        jitter = float(state.jitter)
+        largest = max(largest, jitter)
+        if jitter > 0:
+            log.info("features of %s: jitter %.1e on their correlation", latent.name, jitter)
+    return largest
+
+
+def _explain(latent: Latent, model: Model) -> str:
+    """Say what is singular and what would help."""
+    scales = {
+        spec.name.removeprefix("kernel.space."): f"{float(spec.initial):g}"
+        for spec in latent.space.specs
+        if spec.name.endswith("lengthscale")
+    }
+    distance, pair = _closest_pair(latent.points)
+    return (
+        f"the covariance of the {latent.features} spatial features of {latent.name} is singular "
+        f"even with approximation.max_jitter = {model.max_jitter:g}; its lengthscales are "
+        f"{', '.join(f'{k} = {v}' for k, v in scales.items())} and its closest sites {pair} lie "
+        f"{distance:.3g} apart: shorten kernel.space.lengthscale, take fewer sites "
+        "(approximation.inducing.count), a rougher kernel such as kernel/space=matern52, or raise "
+        "approximation.max_jitter"
+    )
+
+
+def _closest_pair(points: np.ndarray) -> tuple[float, str]:
+    """Find the closest two sites."""
+    if len(points) < 2:
+        return float("nan"), "(only one)"
+    distances, neighbours = cKDTree(points).query(points, k=2)
+    first = int(np.argmin(distances[:, 1]))
+    second = int(neighbours[first, 1])
+
+    def show(point: np.ndarray) -> str:
+        return "(" + ", ".join(f"{x:.4g}" for x in point) + ")"
+
+    return float(distances[first, 1]), f"{show(points[first])} and {show(points[second])}"
