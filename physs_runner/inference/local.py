@@ -85,13 +85,15 @@ def look_averaged(
     """Look at a place through the points of an expectation rule."""
     tiny = 1e-12 * jnp.maximum(jnp.max(jnp.diagonal(cov)), jnp.finfo(cov.dtype).tiny)
     chol = cholesky(cov + tiny * jnp.eye(cov.shape[0], dtype=cov.dtype))
-    points = mean + jnp.sum(chol[None, :, :] * rule.nodes.astype(mean.dtype)[:, None, :], axis=-1)
+    nodes = rule.nodes.astype(mean.dtype)
+    points = mean[None, :] + jnp.sum(chol[None, :, :] * nodes[:, None, :], axis=-1)
     h = jax.vmap(transform)(points)
     J = jax.vmap(jax.jacfwd(transform))(points)
     share = rule.weights.astype(mean.dtype)[:, None]
     zero = jnp.zeros_like(h)
-    ell = likelihood.log_prob(h, place.target[None, :], place.scale[None, :])
-    residual, root = likelihood.whitened(h, zero, place.target + zero, place.scale + zero)
+    target, scale = place.target[None, :] + zero, place.scale[None, :] + zero
+    ell = likelihood.log_prob(h, target, scale)
+    residual, root = likelihood.whitened(h, zero, target, scale)
     heft = jnp.sqrt(share * place.weight[None, :])
     return Look(
         jnp.sum(share * place.weight[None, :] * ell),
