@@ -127,7 +127,9 @@ def _rows_of(term: Term, leg: int, kernels: Kernels) -> np.ndarray:
     return np.concatenate([time, place], axis=1) + 0.0  # there is one zero, not -0 and 0
 
 
-def reading_groups(model: Model, term: Term, time: Array, space: Array) -> tuple[Group, ...]:
+def reading_groups(
+    model: Model, term: Term, time: np.ndarray | Array, space: np.ndarray | Array
+) -> tuple[Group, ...]:
     """Give a reader's jets at some of its points, one group per jet."""
     return tuple(
         Group(model.names.index(jet.latent), jet.deriv, time, space[:, jet.leg, :])

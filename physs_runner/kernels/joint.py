@@ -7,7 +7,9 @@ kernel's own formula is cheaper: no matrices, and elementwise arithmetic that XL
 
 from __future__ import annotations
 
+from functools import reduce
 from math import comb, factorial
+from operator import add
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +31,7 @@ def time_cov(kernel: TemporalKernel | Rbf, left: int, right: int, t: Array, u: A
         u: likewise, of a shape that broadcasts with that of ``t``.
     """
     if isinstance(kernel, composite.Sum):
-        return sum(time_cov(part, left, right, t, u) for part in kernel.parts)
+        return reduce(add, [time_cov(part, left, right, t, u) for part in kernel.parts])
     if isinstance(kernel, composite.Product):
         return _product_cov(kernel, left, right, t, u)
     if isinstance(kernel, markov.IntegratedWiener):
@@ -74,10 +76,11 @@ def _wiener_cov(
 ) -> Array:
     """Carry the covariance at the earlier time forward to the later one."""
     gap = jnp.maximum(late - early, 0.0)
-    return sum(
-        gap ** (k - left) / factorial(k - left) * _wiener_marginal(kernel, k, right, early)
-        for k in range(left, kernel.dim)
-    )
+    total = jnp.zeros_like(gap)
+    for k in range(left, kernel.dim):
+        carried = _wiener_marginal(kernel, k, right, early)
+        total = total + gap ** (k - left) / factorial(k - left) * carried
+    return total
 
 
 def _wiener_marginal(kernel: markov.IntegratedWiener, i: int, j: int, elapsed: Array) -> Array:
