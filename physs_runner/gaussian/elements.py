@@ -18,11 +18,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.linalg import solve_triangular
 
-from physs_runner.gaussian.linalg import matvec, symmetric, triangularise
+from physs_runner.gaussian.linalg import matvec, symmetric
 from physs_runner.gaussian.roots import (
     Root,
     adjoint_root,
     eliminate_noise,
+    left_root,
     predict_root,
     semidefinite_root,
     smooth_root,
@@ -34,9 +35,8 @@ from physs_runner.gaussian.steps import (
     Gaussian,
     Information,
     Rows,
-    pull_information,
+    as_rows,
     pull_rows,
-    update_information,
     update_rows,
 )
 
@@ -114,9 +114,9 @@ def around_covariance(
     filtered, log_norm, memory = update_rows(predicted, rows)
     shift, prec = later
     site = Information(prec, shift, jnp.zeros_like(log_norm))
-    smoothed, _, recall = update_information(filtered, site)
+    smoothed, _, recall = update_rows(filtered, as_rows(site)[0])
     nothing = Adjoint(jnp.zeros_like(shift), jnp.zeros_like(prec))
-    adjoint = pull_rows(pull_information(nothing, recall), memory)
+    adjoint = pull_rows(pull_rows(nothing, recall), memory)
     return Around(log_norm, smoothed.mean, smoothed.cov, adjoint, before.cov)
 
 
@@ -136,7 +136,7 @@ def compose_root(first: RootElement, second: RootElement) -> RootElement:
     moved = solve_triangular(met.root, C.T, trans=1).T
     A_met, b_met = A - moved @ met.slope, b + matvec(moved, met.shift)
     onward = second.transition
-    root = triangularise(jnp.concatenate([onward @ moved, second.end.root], axis=1))
+    root = left_root(jnp.concatenate([onward @ moved, second.end.root], axis=1))
     end = Root(matvec(onward, b_met) + second.end.mean, root)
     return RootElement(onward @ A_met, end, stack(met.rows, rows))
 

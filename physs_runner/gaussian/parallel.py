@@ -22,8 +22,7 @@ from physs_runner.gaussian.chain import PriorScore, Smoothed, Source
 from physs_runner.gaussian.elements import ALGEBRAS, Algebra, Around
 from physs_runner.gaussian.kronecker import ChainPrior, Layout, collapse, dense, state_size
 from physs_runner.gaussian.linalg import matvec
-from physs_runner.gaussian.roots import as_rows
-from physs_runner.gaussian.steps import Gaussian, Rows
+from physs_runner.gaussian.steps import Gaussian, Rows, as_rows, shorten
 
 
 def smooth_parallel(
@@ -84,8 +83,7 @@ def _gather_rows(
         parts = parts[1:]
     weight = jnp.concatenate([part.weight for part in parts], axis=1)
     target = jnp.concatenate([part.target for part in parts], axis=1)
-    rows, levels = jax.vmap(as_rows)(Rows(weight, target))
-    return rows, level + jnp.sum(levels)
+    return jax.vmap(shorten)(Rows(weight, target)), level
 
 
 def _emit(algebra: Algebra, source: Source, around: Around) -> Any:

@@ -6,9 +6,9 @@ factor exp(-|w - W x|^2 / 2), also where others keep a precision W'W and a shift
 No covariance or precision is ever formed or inverted, so both may be singular, and
 covariances cannot become indefinite: squares do not turn negative.
 
-Pre-arrays put their large rows first. Householder's reflections keep small rows
-accurate next to large ones only in that order, and weights of 1e6 against noise of one
-are what near-exact equations look like.
+Arrays are reflected with their large rows first. Householder's reflections keep small
+rows accurate next to large ones only in that order, and weights of 1e6 next to noise of
+one are what near-exact equations look like: the order is worth two digits.
 Ref: Kailath, Sayed & Hassibi 2000, Ch. 12 (array algorithms); Cox & Higham 1998 (order).
 """
 
@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jax import Array
 from jax.scipy.linalg import solve_triangular
 
-from physs_runner.gaussian.linalg import matvec, triangularise
-from physs_runner.gaussian.steps import Adjoint, Information, Rows
+from physs_runner.gaussian.linalg import matvec
+from physs_runner.gaussian.steps import Adjoint, Rows
 
 
 class Root(NamedTuple):
@@ -59,33 +59,6 @@ def semidefinite_root(a: Array) -> Array:
     return spread[..., :, None] * vectors * jnp.sqrt(jnp.maximum(values, 0.0))[..., None, :]
 
 
-def as_rows(site: Rows | Information) -> tuple[Rows, Array]:
-    """Write a site as at most as many rows as states, and the level of its factor."""
-    if isinstance(site, Information):
-        return _rows_of_information(site)
-    count, states = site.weight.shape
-    if count <= states:
-        return site, jnp.zeros((), site.target.dtype)
-    reduced = _reduce(jnp.concatenate([site.weight, site.target[:, None]], axis=1))
-    kept = Rows(reduced[:states, :states], reduced[:states, states])
-    return kept, -0.5 * reduced[states, states] ** 2
-
-
-def _rows_of_information(site: Information) -> tuple[Rows, Array]:
-    """Split a precision into rows along its scaled eigenvectors."""
-    prec, shift, level = site
-    spread = jnp.sqrt(jnp.maximum(jnp.diagonal(prec), 0.0))
-    inverse = jnp.where(spread > 0, 1 / jnp.where(spread > 0, spread, 1.0), 0.0)
-    values, vectors = jnp.linalg.eigh(inverse[:, None] * prec * inverse[None, :])
-    # Eigenvalues at rounding level are zeros that rounding has moved.
-    real = values > prec.shape[0] * jnp.finfo(prec.dtype).eps * jnp.max(values)
-    root = jnp.sqrt(jnp.where(real, values, 0.0))
-    over = jnp.where(real, 1 / jnp.where(real, root, 1.0), 0.0)
-    weight = root[:, None] * vectors.T * spread[None, :]
-    target = over * matvec(vectors.T, inverse * shift)
-    return Rows(weight, target), level + 0.5 * jnp.sum(target**2)
-
-
 def stack(*parts: Rows) -> Rows:
     """Say several things at once, in as many rows as there are states."""
     weight = jnp.concatenate([part.weight for part in parts], axis=0)
@@ -94,13 +67,15 @@ def stack(*parts: Rows) -> Rows:
     missing = states - weight.shape[0]
     if missing >= 0:
         return Rows(jnp.pad(weight, ((0, missing), (0, 0))), jnp.pad(target, ((0, missing),)))
-    reduced = _reduce(jnp.concatenate([weight, target[:, None]], axis=1))
+    loudest_first = jnp.argsort(-jnp.max(jnp.abs(weight), axis=1))
+    whole = jnp.concatenate([weight, target[:, None]], axis=1)
+    reduced = _reduce(whole[loudest_first])
     return Rows(reduced[:states, :states], reduced[:states, states])
 
 
 def predict_root(mean: Array, moved: Array, noise: Array) -> Root:
     """Add noise with a given root to a state whose root has been moved."""
-    return Root(mean, triangularise(jnp.concatenate([moved, noise], axis=1)))
+    return Root(mean, left_root(jnp.concatenate([moved, noise], axis=1)))
 
 
 def update_root(state: Root, rows: Rows) -> tuple[Root, Array]:
@@ -114,7 +89,7 @@ def update_root(state: Root, rows: Rows) -> tuple[Root, Array]:
     identity = jnp.eye(count, dtype=C.dtype)
     top = jnp.concatenate([H @ C, identity], axis=1)
     bottom = jnp.concatenate([C, jnp.zeros((states, count), C.dtype)], axis=1)
-    whole = triangularise(jnp.concatenate([top, bottom], axis=0))
+    whole = left_root(jnp.concatenate([top, bottom], axis=0))
     X, KX, updated = whole[:count, :count], whole[count:, :count], whole[count:, count:]
     error = solve_triangular(X, z - matvec(H, mean), lower=True)
     log_norm = -0.5 * jnp.sum(error**2) - _log_diagonal(X)
@@ -155,7 +130,7 @@ def adjoint_root(state: Root, rows: Rows) -> Adjoint:
     mean, C = state
     W, w = rows
     identity = jnp.eye(W.shape[0], dtype=W.dtype)
-    X = triangularise(jnp.concatenate([W @ C, identity], axis=1))
+    X = left_root(jnp.concatenate([W @ C, identity], axis=1))
     scaled = solve_triangular(X, W, lower=True)
     error = solve_triangular(X, w - matvec(W, mean), lower=True)
     return Adjoint(matvec(scaled.T, error), scaled.T @ scaled)
@@ -169,6 +144,11 @@ def _eliminate(loud: Array, others: Array | None, target: Array) -> tuple[Array,
     bottom = jnp.eye(width, top.shape[1], dtype=top.dtype)
     reduced = _reduce(jnp.concatenate([top, bottom], axis=0))
     return reduced[:width, :width], reduced[:, width:], reduced[:width, -1]
+
+
+def left_root(a: Array) -> Array:
+    """Give a lower triangular L with L L' = a a', for a of shape [n, m] with any m."""
+    return _reduce(a.T).T
 
 
 def _reduce(a: Array) -> Array:

@@ -35,12 +35,9 @@ from physs_runner.gaussian.linalg import SMALL, matmul, matvec, symmetric
 from physs_runner.gaussian.steps import (
     Adjoint,
     Gaussian,
-    InformationMemory,
-    Rows,
     RowsMemory,
-    pull_information,
+    as_rows,
     pull_rows,
-    update_information,
     update_rows,
 )
 
@@ -50,7 +47,7 @@ class _Trace(NamedTuple):
 
     before: Gaussian  # filtered state of the previous time
     filtered: Gaussian
-    memories: tuple[RowsMemory | InformationMemory, ...]
+    memories: tuple[RowsMemory, ...]
 
 
 def filter_chain(
@@ -132,9 +129,9 @@ def _take_in(source: Source, slot: Array, state: Gaussian) -> tuple[Gaussian, Ar
 
     def update(state: Gaussian) -> tuple[Gaussian, Array, Any, Any]:
         site, record = speak(slot, state)
-        rule = update_rows if isinstance(site, Rows) else update_information
-        updated, log_norm, memory = rule(state, site)
-        return updated, log_norm, record, memory
+        rows, level = as_rows(site)
+        updated, log_norm, memory = update_rows(state, rows)
+        return updated, log_norm + level, record, memory
 
     if state.mean.shape[0] <= 2 * SMALL:
         return update(state)  # a branch would cost more than the arithmetic it saves
@@ -143,8 +140,6 @@ def _take_in(source: Source, slot: Array, state: Gaussian) -> tuple[Gaussian, Ar
         _, _, record, memory = jax.tree.map(
             lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(update, state)
         )
-        if isinstance(memory, InformationMemory):
-            memory = memory._replace(shrink=jnp.eye(state.mean.shape[0], dtype=state.mean.dtype))
         return state, jnp.zeros((), state.mean.dtype), record, memory
 
     return lax.cond(slot < source.size, update, skip, state)
@@ -194,10 +189,9 @@ def _give_back(source: Source, slot: Array, adjoint: Adjoint, memory: Any) -> Ad
     """Carry an adjoint back through one source's update."""
     if source.site is None:
         return adjoint
-    pull = pull_rows if isinstance(memory, RowsMemory) else pull_information
     if adjoint.mean.shape[0] <= 2 * SMALL:
-        return pull(adjoint, memory)
-    return lax.cond(slot < source.size, pull, lambda adjoint, _: adjoint, adjoint, memory)
+        return pull_rows(adjoint, memory)
+    return lax.cond(slot < source.size, pull_rows, lambda adjoint, _: adjoint, adjoint, memory)
 
 
 def _cov_score(adjoint: Adjoint) -> Array:

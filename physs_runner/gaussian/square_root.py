@@ -42,7 +42,6 @@ from physs_runner.gaussian.kronecker import (
 from physs_runner.gaussian.roots import (
     Root,
     adjoint_root,
-    as_rows,
     eliminate_noise,
     predict_root,
     semidefinite_root,
@@ -50,7 +49,7 @@ from physs_runner.gaussian.roots import (
     stack,
     update_root,
 )
-from physs_runner.gaussian.steps import Adjoint, Gaussian, Rows
+from physs_runner.gaussian.steps import Adjoint, Gaussian, Rows, as_rows
 
 
 class _Trace(NamedTuple):
@@ -140,7 +139,7 @@ def _backward(
         for source, slot, table in zip(sources, step.slots, tables, strict=True)
     )
     A = tuple(m[step.step] for m in roots.transition)
-    rows = stack(later, *trace.said)
+    rows = stack(*trace.said, later)
     adjoint = adjoint_root(trace.predicted, rows)
     score_A, score_Q = _score(layout, A, trace.before, adjoint)
     noise = dense(layout, tuple(m[step.step] for m in roots.noise))

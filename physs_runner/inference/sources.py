@@ -11,7 +11,7 @@ from jax import Array
 
 from physs_runner.gaussian.chain import Multiply, Source
 from physs_runner.gaussian.linalg import matvec
-from physs_runner.gaussian.steps import Gaussian, Information, Rows, add_up
+from physs_runner.gaussian.steps import Gaussian, Information, Rows, add_up, shorten
 from physs_runner.inference.sites import Sites, with_empty_slot
 from physs_runner.model.model import Model, TermView, View
 from physs_runner.model.readout import state_rows
@@ -65,24 +65,28 @@ def row_reader(
 def site_source(
     table: TermTable, read: Callable[[Array], Array], sites: Sites, form: str
 ) -> Source:
-    """Make a source that conditions on a term's sites and emits its marginals."""
+    """Make a source that conditions on a term's sites and emits its marginals.
+
+    Form observation takes rows as they are, information adds them up, and auto takes
+    the cheaper: rows as they are, or reflected where there are more rows than states.
+    """
     padded = with_empty_slot(sites)
     places, rows = sites.weight.shape[1:3]
-    states = jax.eval_shape(read, jnp.asarray(0)).shape[-1]
-    informed = form == "information" or (form == "auto" and places * rows > states)
-    total = table.size * places * rows * states * sites.weight.dtype.itemsize
+    rule = {"observation": lambda rows: rows, "information": add_up, "auto": shorten}[form]
 
-    def weighted(slot: Array) -> Array:
+    def say(slot: Array) -> Rows | Information:
         H = jnp.einsum("nkl,nls->nks", padded.weight[slot], read(slot))
-        return H.reshape(places * rows, states)
+        return rule(Rows(H.reshape(places * rows, -1), padded.target[slot].reshape(-1)))
 
-    written = jax.vmap(weighted)(jnp.arange(table.size + 1)) if total <= MATERIALISE_BYTES else None
+    shapes = jax.tree.leaves(jax.eval_shape(say, jnp.asarray(0)))
+    total = table.size * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
+    written = jax.vmap(say)(jnp.arange(table.size + 1)) if total <= MATERIALISE_BYTES else None
 
     def site(slot: Array, state: Gaussian) -> tuple[Rows | Information, tuple]:
         del state
-        H = weighted(slot) if written is None else written[slot]
-        found = Rows(H, padded.target[slot].reshape(-1))
-        return (add_up(found) if informed else found), ()
+        if written is None:
+            return say(slot), ()
+        return jax.tree.map(lambda leaf: leaf[slot], written), ()
 
     return Source(table.slots, table.size, site, lambda *a: emit_marginal(read, *a))
 
