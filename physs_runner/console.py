@@ -82,14 +82,21 @@ class Reporter:
         self._write(name)
 
     def progress(
-        self, step: int, total: int, objective: float, info: Mapping[str, float] | None = None
+        self,
+        step: int,
+        total: int,
+        objective: float | None = None,
+        info: Mapping[str, float] | None = None,
     ) -> None:
-        """Show how far training is; call it as often as you like."""
+        """Show how far training or, without an objective, the phase is.
+
+        Call it as often as you like.
+        """
         now = time.monotonic()
         if now - self._last < LINE_SECONDS and step < total:
             return
         self._last = now
-        self._write(f"step {step}/{total}  {_progress_text(objective, info)}")
+        self._write(f"step {step}/{total}  {_progress_text(objective, info)}".rstrip())
 
     def warn(self, sentence: str) -> None:
         """Show one sentence that the user should not miss."""
@@ -118,6 +125,7 @@ class TerminalReporter(Reporter):
         self._console = console
         self._live: Any = None
         self._task: Any = None
+        self._phase = ""
 
     def close(self) -> None:
         """Stop the spinner or bar."""
@@ -128,11 +136,16 @@ class TerminalReporter(Reporter):
     def phase(self, name: str) -> None:
         """Show a spinner with what is being done."""
         self.close()
+        self._phase = name
         self._live = self._console.status(name)
         self._live.start()
 
     def progress(
-        self, step: int, total: int, objective: float, info: Mapping[str, float] | None = None
+        self,
+        step: int,
+        total: int,
+        objective: float | None = None,
+        info: Mapping[str, float] | None = None,
     ) -> None:
         """Move the bar, at most a few times per second."""
         now = time.monotonic()
@@ -143,7 +156,8 @@ class TerminalReporter(Reporter):
             self.close()
             self._live = _progress_bar(self._console)
             self._live.start()
-            self._task = self._live.add_task("training", total=total, detail="")
+            name = self._phase if objective is None else "training"
+            self._task = self._live.add_task(name, total=total, detail="")
         self._live.update(
             self._task, completed=step, total=total, detail=_progress_text(objective, info)
         )
@@ -215,8 +229,8 @@ def _progress_bar(console: Any) -> Any:
     )
 
 
-def _progress_text(objective: float, info: Mapping[str, float] | None) -> str:
-    parts = [f"objective {float(objective):.6g}"]
+def _progress_text(objective: float | None, info: Mapping[str, float] | None) -> str:
+    parts = [] if objective is None else [f"objective {float(objective):.6g}"]
     parts += [f"{name} {float(value):.3g}" for name, value in (info or {}).items()]
     return "  ".join(parts)
 

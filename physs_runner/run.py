@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from physs_runner import __version__
 from physs_runner.config.schema import RunConfig
 from physs_runner.console import Reporter
 from physs_runner.datasets.dataset import POINT, Dataset, output_array
-from physs_runner.datasets.points import PhyssWarning, Points
+from physs_runner.datasets.points import Points
 from physs_runner.datasets.registry import read_dataset
 from physs_runner.devices import use_device
 from physs_runner.inference.registry import build_algorithm
@@ -32,6 +30,7 @@ from physs_runner.prediction.parameters import parameter_metrics, parameter_tabl
 from physs_runner.prediction.predict import Fitted
 from physs_runner.prediction.store import MODEL_FILE, save_model, write_dataset
 from physs_runner.prediction.tables import predict_all, scores_input
+from physs_runner.sentences import shown_as_sentences
 from physs_runner.tracking.description import describe
 from physs_runner.tracking.params import flatten
 from physs_runner.tracking.record import DatasetNote, ModelNote
@@ -64,7 +63,7 @@ def execute(config: RunConfig, resolved: str, directory: Path, reporter: Reporte
         tags=_tags(config, device),
         warn=reporter.warn,
     )
-    with tracker, _sentences(reporter):
+    with tracker, shown_as_sentences(reporter):
         tracker.record.write_config(resolved)
         reporter.phase("reading data")
         dataset = read_dataset(config.dataset, config.seed)
@@ -81,7 +80,7 @@ def execute(config: RunConfig, resolved: str, directory: Path, reporter: Reporte
         save_model(fitted, directory / MODEL_FILE)
         reporter.phase("predicting")
         predicting = time.perf_counter()
-        predictions = predict_all(fitted, config.prediction)
+        predictions = predict_all(fitted, config.prediction, config.seed)
         parameters = parameter_table(fitted)
         metrics = {
             **_scores(predictions, dataset),
@@ -174,23 +173,6 @@ def _tell_size(problem: Problem, exact_in_one: bool, device: str) -> None:
         log.info("term %s (%s): %d points, %s", term.name, term.kind, len(term.time), shape)
     if exact_in_one:
         log.info("the problem is linear and Gaussian: one natural-gradient step solves it")
-
-
-@contextmanager
-def _sentences(reporter: Reporter) -> Iterator[None]:
-    """Show our own warnings as sentences, each once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", PhyssWarning)
-        try:
-            yield
-        finally:
-            seen: set[str] = set()
-            for warning in caught:
-                text = str(warning.message)
-                if isinstance(warning.message, PhyssWarning) and text not in seen:
-                    seen.add(text)
-                    reporter.warn(text)
-                    log.warning(text)
 
 
 def _run_name(config: RunConfig) -> str:

@@ -33,7 +33,6 @@ class Reading(NamedTuple):
     """One latent's jets at flat points, of one term.
 
     Fields:
-        jets: per jet, its order in time and the spatial functional it reads (static).
         features: whitened rows of each functional [P, U, F].
         elapsed: times since the start of the chain [P].
         locations: [P, legs, X].
@@ -68,7 +67,7 @@ def _joint(
     count, jets = flat.shape[0], len(reader.jets)
     mean = jnp.zeros((count, jets), model.dtype)
     cov = jnp.zeros((count, jets, count, jets), model.dtype)
-    looking = _readings(model, view, reader, laid_out.tables[-1], view.terms[-1])
+    looking = _readings(model, reader, laid_out.tables[-1], view.terms[-1])
     looking = {
         q: r._replace(
             features=r.features[flat], elapsed=r.elapsed[flat], locations=r.locations[flat]
@@ -106,9 +105,7 @@ def _components(
     return Joint(jax.vmap(transform)(mean, coordinates), out)
 
 
-def _readings(
-    model: Model, view: View, term: Term, table: TermTable, seen: TermView
-) -> dict[int, Reading]:
+def _readings(model: Model, term: Term, table: TermTable, seen: TermView) -> dict[int, Reading]:
     """Flatten a term's readouts over slots and places, by latent."""
     site = table.site.reshape(-1)
     elapsed = jnp.repeat(table.elapsed, table.site.shape[1])
@@ -135,7 +132,7 @@ def _site_covariances(
     group = model.groups[g]
     readings, weights, targets = [], [], []
     for k, (term, table) in enumerate(zip(model.terms, laid_out.tables[:-1], strict=True)):
-        found = _readings(model, view, term, table, view.terms[k])
+        found = _readings(model, term, table, view.terms[k])
         readings.append({q: r for q, r in found.items() if q in group})
         weights.append(_jet_weights(model, term, view.terms[k], sites[k][g].weight, group))
         targets.append(sites[k][g].target.reshape(-1))
@@ -158,7 +155,8 @@ def _jet_weights(
     """Rows of a term's sites on all of its jets [P, K, J]."""
     flat = weight.reshape(-1, *weight.shape[2:])
     if seen.projection is not None:
-        return jnp.einsum("pkl,plj->pkj", flat, seen.projection.reshape(-1, *seen.projection.shape[2:]))
+        projection = seen.projection.reshape(-1, *seen.projection.shape[2:])
+        return jnp.einsum("pkl,plj->pkj", flat, projection)
     wide = jnp.zeros((*flat.shape[:2], len(term.jets)), flat.dtype)
     columns = [
         c

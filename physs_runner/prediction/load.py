@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from physs_runner.config.load import load_file
+from physs_runner.config.schema import RunConfig
 from physs_runner.devices import use_device
 from physs_runner.errors import DataError
 from physs_runner.inference.registry import build_algorithm
@@ -18,9 +19,24 @@ from physs_runner.model.build import build_problem
 from physs_runner.prediction.predict import Fitted, noise_sd, predict
 from physs_runner.prediction.store import MODEL_FILE, load_arrays, load_dataset
 
+# Points that a served model predicts at a time.
+CHUNK = 20_000
+
+
+class LoadedRun(NamedTuple):
+    """A finished run: what it was asked and what it found."""
+
+    config: RunConfig
+    fitted: Fitted
+
 
 def load_fitted(directory: Path) -> Fitted:
     """Rebuild a run's problem and posterior from its directory."""
+    return load_run(directory).fitted
+
+
+def load_run(directory: Path) -> LoadedRun:
+    """Rebuild a run from its directory; nothing is trained again."""
     directory = Path(directory)
     if not (directory / MODEL_FILE).is_file():
         raise DataError(f"{directory} holds no finished run: {MODEL_FILE} is missing")
@@ -38,14 +54,21 @@ def load_fitted(directory: Path) -> Fitted:
     }
     shape = jax.eval_shape(algorithm.init, values, key)
     leaves, tree = jax.tree.flatten(shape)
-    stored = [jnp.asarray(arrays[f"state/{k}"]) for k in range(len(leaves))]
+    count = sum(name.startswith("state/") for name in arrays)
+    if count != len(leaves):
+        raise DataError(
+            f"{directory / MODEL_FILE} does not fit config.yaml: it holds {count} arrays of the "
+            f"posterior, the config asks for {len(leaves)}"
+        )
+    stored = [jnp.asarray(arrays[f"state/{k}"]) for k in range(count)]
     for k, (found, expected) in enumerate(zip(stored, leaves, strict=True)):
         if found.shape != expected.shape:
             raise DataError(
                 f"{directory / MODEL_FILE} does not fit config.yaml: array {k} of the posterior "
                 f"has shape {found.shape}, the config asks for {expected.shape}"
             )
-    return Fitted(problem, algorithm, values, jax.tree.unflatten(tree, stored))
+    fitted = Fitted(problem, algorithm, values, jax.tree.unflatten(tree, stored))
+    return LoadedRun(config, fitted)
 
 
 def load_predictor(directory: Path) -> Callable[[Any], Any]:
@@ -67,7 +90,7 @@ def load_predictor(directory: Path) -> Callable[[Any], Any]:
         if missing:
             raise DataError(f"the table lacks the column {missing[0]!r}; it needs {list(names)}")
         rows = frame[list(names)].to_numpy(dtype=float)
-        moments = predict(fitted, physics.outputs, rows, chunk=max(len(rows), 1))
+        moments = predict(fitted, physics.outputs, rows, chunk=CHUNK)
         columns = {}
         for k, name in enumerate(physics.outputs):
             columns[f"{name}_mean"] = moments.mean[:, k]

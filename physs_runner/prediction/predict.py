@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from physs_runner.datasets.points import PhyssWarning
+from physs_runner.errors import ConfigError
 from physs_runner.inference.protocol import Algorithm
 from physs_runner.model.build import Problem
-from physs_runner.model.parameters import Values
+from physs_runner.model.parameters import Values, initial_values
+from physs_runner.model.terms import Term
 from physs_runner.model.transforms import parameter_reader, reading_term
 from physs_runner.physics.expression import Expression, parse
+
+Progress = Callable[[int, int], None]
+
+# Numbers of the covariances between quantities that may be held at once.
+MOST_NUMBERS = 2**26
 
 
 class Fitted(NamedTuple):
@@ -70,10 +80,34 @@ def rotation_of(problem: Problem) -> dict[str, Expression]:
     return {name: e for name, e in parsed.items() if e.jets and _exists(problem, e)}
 
 
+def chosen_quantities(
+    problem: Problem, names: Sequence[str], derivatives: Sequence[str], key: str
+) -> dict[str, Expression]:
+    """Read the quantities that a user names; all that a run predicts when there are none.
+
+    Raises:
+        ConfigError: for what cannot be read, or does not exist under the run's kernels.
+    """
+    known = {**quantities_of(problem, list(derivatives)), **rotation_of(problem)}
+    if not names:
+        return known
+    found = {}
+    for name in names:
+        expression = known.get(name)
+        if expression is None:
+            expression = parse(name, problem.physics.scope, key)
+        if not expression.jets:
+            raise ConfigError(key, f"{name!r} depends on no latent, so there is nothing to predict")
+        if not _exists(problem, expression):
+            raise ConfigError(
+                key, f"{name!r} needs a derivative that the kernels of this run do not have"
+            )
+        found[name] = expression
+    return found
+
+
 def _exists(problem: Problem, expression: Expression) -> bool:
     """Say whether the prior is smooth enough to have every derivative of an expression."""
-    from physs_runner.model.parameters import initial_values
-
     values = initial_values(problem.model.specs, problem.model.dtype)
     latents = {latent.name: latent for latent in problem.model.latents}
     for jet in expression.jets:
@@ -87,22 +121,91 @@ def _exists(problem: Problem, expression: Expression) -> bool:
 
 
 def predict(
-    fitted: Fitted, expressions: Mapping[str, Expression], coordinates: np.ndarray, chunk: int
+    fitted: Fitted,
+    expressions: Mapping[str, Expression],
+    coordinates: np.ndarray,
+    chunk: int,
+    progress: Progress | None = None,
 ) -> Moments:
-    """Predict quantities at points [n, 1 + X], a chunk of points at a time."""
-    means, sds = [], []
+    """Predict quantities at points [n, 1 + X], a chunk of contiguous times at a time.
+
+    Args:
+        fitted: the posterior.
+        expressions: what to predict, by name.
+        coordinates: physical time and place of each point, in any order.
+        chunk: most points at a time, which bounds memory.
+        progress: told how many points are done, of how many.
+    """
     names = list(expressions.values())
-    for start in range(0, len(coordinates), chunk):
-        part = coordinates[start : start + chunk]
-        reader = reading_term(fitted.problem.frame, names, part, "prediction")
-        found = fitted.algorithm.predict(fitted.values, fitted.state, (reader,))[0]
-        var = jnp.diagonal(found.cov, axis1=-2, axis2=-1)
-        means.append(np.asarray(found.mean))
-        sds.append(np.sqrt(np.maximum(np.asarray(var), 0.0)))
-    if not means:
-        empty = np.zeros((0, len(names)))
-        return Moments(empty, empty)
-    return Moments(np.concatenate(means), np.concatenate(sds))
+    mean = np.zeros((len(coordinates), len(names)))
+    var = np.zeros_like(mean)
+    if len(coordinates) == 0:
+        return Moments(mean, var)
+    reader = reading_term(fitted.problem.frame, names, coordinates, "prediction")
+    anchor = _anchor(fitted, reader.time)
+    order = np.argsort(reader.time, kind="stable")
+    done = 0
+    for rows in np.array_split(order, _parts(fitted, len(order), len(names), chunk)):
+        part = take_points(reader, np.concatenate([anchor, rows]))
+        found = fitted.algorithm.predict(fitted.values, fitted.state, (part,))[0]
+        mean[rows] = np.asarray(found.mean)[len(anchor) :]
+        var[rows] = np.diagonal(np.asarray(found.cov), axis1=-2, axis2=-1)[len(anchor) :]
+        done += len(rows)
+        if progress is not None:
+            progress(done, len(order))
+    return Moments(mean, np.sqrt(np.maximum(var, 0.0)))
+
+
+def take_points(reader: Term, rows: np.ndarray) -> Term:
+    """Keep some points of a reader; its transform stays the same object, and compiled."""
+    return replace(
+        reader,
+        time=reader.time[rows],
+        space=reader.space[rows],
+        coordinates=reader.coordinates[rows],
+        target=reader.target[rows],
+        observed=reader.observed[rows],
+    )
+
+
+def _parts(fitted: Fitted, points: int, quantities: int, chunk: int) -> int:
+    """Count the chunks; an algorithm that bounds its own memory gets all points it can."""
+    if fitted.algorithm.reads_all:
+        chunk = max(chunk, MOST_NUMBERS // quantities**2)
+    return -(-points // chunk)
+
+
+def _anchor(fitted: Fitted, times: np.ndarray) -> np.ndarray:
+    """Name the point that every chunk must see, so that all chunks share one prior.
+
+    A process that begins somewhere, such as an integrated Wiener process, begins at the
+    earliest time that is looked at. Where that is before the first training point, every
+    chunk has to look at it.
+    """
+    model = fitted.problem.model
+    first = min(float(np.min(term.time)) for term in model.terms)
+    if float(np.min(times)) >= first or not any(map(_begins, _time_kernels(fitted))):
+        return np.zeros(0, dtype=np.int64)
+    warnings.warn(
+        f"{np.mean(times < first):.1%} of the points lie before the first training point, where "
+        "the prior over time begins; its start was moved to the earliest point",
+        PhyssWarning,
+        stacklevel=3,
+    )
+    return np.asarray([int(np.argmin(times))])
+
+
+def _time_kernels(fitted: Fitted) -> list[Any]:
+    return [latent.time.build(fitted.values) for latent in fitted.problem.model.latents]
+
+
+def _begins(kernel: Any) -> bool:
+    """Say whether the variance of a process changes with time, so that it has a start."""
+    if not hasattr(kernel, "marginal_cov"):
+        return False
+    zero = jnp.zeros_like(kernel.initial_cov()[0, 0])
+    early, late = (np.asarray(kernel.marginal_cov(zero + t)) for t in (0.0, 1.0))
+    return not np.allclose(early, late, rtol=1e-9)
 
 
 def parameter_posteriors(fitted: Fitted) -> dict[str, ParameterPosterior]:
@@ -116,7 +219,9 @@ def parameter_posteriors(fitted: Fitted) -> dict[str, ParameterPosterior]:
     found = fitted.algorithm.predict(fitted.values, fitted.state, (reader,))[0]
     sd = np.sqrt(np.maximum(np.diagonal(np.asarray(found.cov)[0]), 0.0))
     mean = np.asarray(found.mean)[0]
-    return {n: ParameterPosterior(float(m), float(s)) for n, m, s in zip(names, mean, sd, strict=True)}
+    return {
+        n: ParameterPosterior(float(m), float(s)) for n, m, s in zip(names, mean, sd, strict=True)
+    }
 
 
 def noise_sd(problem: Problem, values: Values, outputs: tuple[str, ...]) -> np.ndarray:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from physs_runner import __version__
@@ -21,11 +25,55 @@ MODEL_FILE = "model.npz"
 FORMAT = 1
 
 
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a temporary name to write under; move it into place, or leave nothing behind."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def write_dataset(data: xr.Dataset, path: Path, attributes: Mapping[str, str]) -> None:
-    """Write a NetCDF file under a temporary name and move it into place."""
-    temporary = path.with_suffix(".partial")
-    data.assign_attrs(attributes).to_netcdf(temporary, engine="netcdf4")
-    os.replace(temporary, path)
+    """Write a NetCDF file, whole or not at all."""
+    with written_whole(path) as temporary:
+        data.assign_attrs(attributes).to_netcdf(temporary, engine="netcdf4")
+
+
+def write_table(data: xr.Dataset, path: Path) -> None:
+    """Write a dataset as a table, CSV or Parquet by its ending, a row per point."""
+    frame = as_frame(data)
+    with written_whole(path) as temporary:
+        if path.suffix == ".parquet":
+            frame.to_parquet(temporary, index=False)
+        else:
+            frame.to_csv(temporary, index=False)
+
+
+def as_frame(data: xr.Dataset) -> pd.DataFrame:
+    """Flatten a dataset to a column per coordinate and statistic.
+
+    Quantiles and samples become columns such as ``u_quantile_0.025`` and ``u_sample_0``.
+    """
+    wide: dict[str, xr.DataArray] = {}
+    for name in map(str, data.data_vars):
+        variable = data[name]
+        extra = [dim for dim in ("quantile", "sample") if dim in variable.dims]
+        if not extra:
+            wide[name] = variable
+            continue
+        for k in range(data.sizes[extra[0]]):
+            label = f"{data[extra[0]].values[k]:g}" if extra[0] in data.coords else str(k)
+            wide[f"{name}_{label}"] = variable.isel({extra[0]: k}, drop=True)
+    points = [dim for dim in data.dims if dim not in ("quantile", "sample")]
+    columns = {str(n): c for n, c in data.coords.items() if set(c.dims) <= set(points)}
+    arrays = xr.broadcast(*({**columns, **wide}).values(), exclude=())
+    names = [*columns, *wide]
+    order = [array.transpose(*points).values.ravel() for array in arrays]
+    return pd.DataFrame(dict(zip(names, order, strict=True)))
 
 
 def save_model(fitted: Fitted, path: Path) -> None:
@@ -40,9 +88,8 @@ def save_model(fitted: Fitted, path: Path) -> None:
         if dataset.train[name].dtype.kind == "f":
             arrays[f"train/{name}"] = dataset.train[name].values
     arrays["about"] = np.asarray(json.dumps(_about(dataset)))
-    temporary = path.with_suffix(".partial.npz")
-    np.savez_compressed(temporary, **arrays)
-    os.replace(temporary, path)
+    with written_whole(path) as temporary:
+        np.savez_compressed(temporary, **arrays)  # the ending stays .npz, which NumPy insists on
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:
@@ -67,7 +114,7 @@ def load_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path} cannot be read as a saved model: {error}") from error
     if "about" not in arrays:
         raise DataError(f"{path} is not a saved model: it lacks its description")
