@@ -78,8 +78,8 @@ def site_source(
         H = jnp.einsum("nkl,nls->nks", padded.weight[slot], read(slot))
         return rule(Rows(H.reshape(places * rows, -1), padded.target[slot].reshape(-1)))
 
-    shapes = jax.tree.leaves(jax.eval_shape(say, jnp.asarray(0)))
-    total = table.size * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
+    states = jax.eval_shape(read, jnp.asarray(0)).shape[-1]
+    total = table.size * max(places * rows, states) * states * sites.weight.dtype.itemsize
     written = jax.vmap(say)(jnp.arange(table.size + 1)) if total <= MATERIALISE_BYTES else None
 
     def site(slot: Array, state: Gaussian) -> tuple[Rows | Information, tuple]:
