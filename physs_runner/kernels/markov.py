@@ -255,5 +255,6 @@ def _unit_transition(half: int, x: Array) -> Array:
     nilpotent = _unit_feedback(half) + np.eye(d)
     terms = [np.linalg.matrix_power(nilpotent, k) / factorial(k) for k in range(d)]
     x = jnp.asarray(x)[..., None, None]
-    series = sum(x**k * term for k, term in enumerate(terms))
+    batch = tuple(range(x.ndim - 2))
+    series = sum(x**k * np.expand_dims(term, batch) for k, term in enumerate(terms))
     return jnp.exp(-x) * series

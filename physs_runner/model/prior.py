@@ -118,7 +118,7 @@ def spatial_readout(state: LatentState, entries: tuple[Entry, ...], points: Arra
             (count, len(entries), len(entries)), dtype
         )
     K = gram(state.space, left, right).reshape(count * len(entries), -1)
-    white = solve_triangular(state.chol, (K / state.sd).T, lower=True).T
+    white = solve_triangular(state.chol, (K / state.sd[None, :]).T, lower=True).T
     rows = white.reshape(count, len(entries), -1).astype(dtype)
     prior = jnp.stack(
         [
