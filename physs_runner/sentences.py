@@ -28,4 +28,5 @@ def shown_as_sentences(reporter: Reporter) -> Iterator[None]:
                 if isinstance(warning.message, PhyssWarning) and text not in seen:
                     seen.add(text)
                     reporter.warn(text)
-                    log.warning(text)
+                    if log.hasHandlers():  # otherwise Python would print it a second time
+                        log.warning(text)

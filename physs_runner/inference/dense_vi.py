@@ -100,6 +100,7 @@ def dense_vi(model: Model, config: InferenceConfig, key: Array) -> Algorithm:
         predict=partial(_predict, setup),
         exact_in_one=False,
         iterates=False,
+        reads_all=True,
     )
 
 

@@ -32,7 +32,8 @@ from physs_runner.inference.dense import (
     reading_groups,
     start_of,
 )
-from physs_runner.inference.protocol import Advance, Algorithm, LocalMarginal
+from physs_runner.inference.joint import read_jointly
+from physs_runner.inference.protocol import Advance, Algorithm, Joint, LocalMarginal
 from physs_runner.model.model import Model
 from physs_runner.model.parameters import Values
 from physs_runner.model.terms import Term, TermTable, projection_of, scales_of
@@ -83,6 +84,8 @@ def exact(model: Model, config: InferenceConfig, key: Array) -> Algorithm:
         predict=partial(_predict, model, jets, tables),
         exact_in_one=True,
         iterates=False,
+        joint=partial(_joint, model, jets, tables),
+        reads_all=True,
     )
 
 
@@ -167,6 +170,38 @@ def _read(
     mean = jnp.einsum("jnm,m->nj", rows, white[:, 0])
     cov = local_cov(kernels, groups, start) - jnp.einsum("jnm,knm->njk", rows, rows)
     return read_components(term, coordinates, values, mean, cov)
+
+
+def _joint(
+    model: Model,
+    jets: Jets,
+    tables: tuple[TermTable, ...],
+    values: Values,
+    state: tuple,
+    reader: Term,
+) -> Joint:
+    """Condition all of a reader's points jointly."""
+    del state
+    start = start_of((*model.terms, reader))
+    count, orders = len(reader.time), len(reader.jets)
+
+    def condition(values: Values) -> Joint:
+        data = _condition(model, jets, tables, start, values)
+        kernels = build_kernels(model, values)
+        time, space = jnp.asarray(reader.time), jnp.asarray(reader.space, model.dtype)
+        groups = reading_groups(model, reader, time, space)
+        prior = joint_cov(kernels, jets.groups, groups, start)
+        cross = _read_all(model, jets, data.projections, prior)
+        white = solve_triangular(
+            data.chol, jnp.concatenate([data.miss[:, None], cross], axis=1), lower=True
+        )
+        mean = (white[:, 1:].T @ white[:, 0]).reshape(orders, count).T
+        cov = joint_cov(kernels, groups, groups, start) - white[:, 1:].T @ white[:, 1:]
+        cov = cov.reshape(orders, count, orders, count).transpose(1, 0, 3, 2)
+        coordinates = jnp.asarray(reader.coordinates, model.dtype)
+        return read_jointly(reader, coordinates, values, mean, cov)
+
+    return jax.jit(condition)(values)
 
 
 def in_chunks(

@@ -88,14 +88,16 @@ def _joint(
         span = reading.plan.span
         whole = _prior(model, view.states[q], reading)
         cov = cov.at[:, span, :, span].add(whole)
-    return _components(reader, laid_out.tables[-1], values, mean, cov, flat)
+    coordinates = laid_out.tables[-1].coordinates
+    return read_jointly(
+        reader, coordinates.reshape(-1, coordinates.shape[-1])[flat], values, mean, cov
+    )
 
 
-def _components(
-    reader: Term, table: TermTable, values: Values, mean: Array, cov: Array, flat: Array
+def read_jointly(
+    reader: Term, coordinates: Array, values: Values, mean: Array, cov: Array
 ) -> Joint:
-    """Carry the joint posterior of jets through the reader's transform, or its tangent."""
-    coordinates = table.coordinates.reshape(-1, table.coordinates.shape[-1])[flat]
+    """Carry the joint posterior of jets [n, J] through the reader's transform, or its tangent."""
 
     def transform(jets: Array, coordinates: Array) -> Array:
         return reader.transform(jets, coordinates, values)

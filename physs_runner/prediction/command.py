@@ -146,7 +146,7 @@ def _predict(
     progress: Any,
 ) -> xr.Dataset:
     """Predict everything that was asked for and lay it out as the points were."""
-    wanted = [name.strip() for name in (options.quantities or "").split(",") if name.strip()]
+    wanted = split_names(options.quantities or "")
     derivatives = config.prediction.derivatives
     names = chosen_quantities(fitted.problem, wanted, derivatives, "--quantities")
     _check_dims(points)
@@ -176,6 +176,18 @@ def _predict(
         )
         coords |= {"quantity": list(names), "quantity_2": list(names)}
     return xr.Dataset(variables, coords=coords)
+
+
+def split_names(text: str) -> list[str]:
+    """Split a list at the commas that no parenthesis encloses."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _check_dims(points: PointsFile) -> None:

@@ -85,6 +85,9 @@ def chosen_quantities(
 ) -> dict[str, Expression]:
     """Read the quantities that a user names; all that a run predicts when there are none.
 
+    A name is an output, a latent, a derivative or any expression of them, which may be
+    given a name of its own: ``energy=u_t**2/2``.
+
     Raises:
         ConfigError: for what cannot be read, or does not exist under the run's kernels.
     """
@@ -92,10 +95,15 @@ def chosen_quantities(
     if not names:
         return known
     found = {}
-    for name in names:
-        expression = known.get(name)
+    for text in names:
+        name, _, formula = text.partition("=")
+        formula = (formula or name).strip()
+        name = name.strip()
+        if "/" in name:
+            raise ConfigError(key, f"{name!r} needs a name to be stored under: ratio={name}")
+        expression = known.get(formula)
         if expression is None:
-            expression = parse(name, problem.physics.scope, key)
+            expression = parse(formula, problem.physics.scope, key)
         if not expression.jets:
             raise ConfigError(key, f"{name!r} depends on no latent, so there is nothing to predict")
         if not _exists(problem, expression):
