@@ -49,6 +49,10 @@ from physs_runner.model.terms import Term, TermTable
 
 MEAN, ROOT = "variational.mean", "variational.root"
 
+# The distribution starts this much narrower than the prior. From the prior itself the
+# noise of the data grows to excuse its width, long before first-order steps narrow it.
+START = 0.1
+
 # Products of triangular matrices are split down to this size.
 BLOCK = 256
 
@@ -129,13 +133,14 @@ def _set_up(model: Model, config: InferenceConfig, key: Array) -> Setup:
 
 
 def _variational_specs(setup: Setup) -> tuple[ParameterSpec, ...]:
-    """Start from the prior: mean zero, and the root of the prior covariance."""
+    """Start from a narrow prior: mean zero, and a share of the prior's root."""
     size = setup.mask.shape[0]
-    root = np.zeros((size, size))
+    root = np.eye(size)
     if not setup.whiten:
         values = initial_values(setup.model.specs, setup.model.dtype)
-        chol = np.asarray(jax.jit(partial(_factor, setup))(values)[1])
-        root = np.where(setup.mask, chol, 0.0) + np.diag(np.log(np.diagonal(chol)))
+        root = np.asarray(jax.jit(partial(_factor, setup))(values)[1])
+    lower = np.where(setup.mask, START * root, 0.0)
+    root = lower + np.diag(np.log(START * np.diagonal(root)))
     return (
         ParameterSpec(MEAN, np.zeros(size), constraint="none"),
         ParameterSpec(ROOT, root, constraint="none"),
