@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import jax.numpy as jnp
 import pytest
-from support.cases.runs import KEY, Shape, Solution, make_problem, scattered, solve
+from support.cases.runs import Shape, Solution, make_problem, scattered, solve
 from support.closeness import assert_close
 
 from physs_runner.model.features import feature_sites
@@ -63,29 +62,3 @@ def test_bound_grows_with_features_and_stays_below_evidence(plain_exact: Solutio
         for points in ([[0.3]], [[0.3], [0.8]])
     ]
     assert bounds[0] < bounds[1] < float(plain_exact.objective)
-
-
-def test_mean_field_bound_is_below_the_evidence() -> None:
-    """A posterior that factorises over latents costs something when they share data."""
-    overrides = (
-        "dataset=coregionalisation",
-        "physics=coregionalisation",
-        "kernel/time=matern12",
-        "physics.parameters.a12.value=0.7",
-    )
-    data = scattered(Shape((), ("y1", "y2"), times=6), seed=8)
-    factorised = solve(
-        *overrides,
-        "approximation.posterior=mean_field",
-        "inference.step_size=0.5",
-        dataset=data,
-    )
-    state = factorised.algorithm.init(factorised.values, KEY)
-    bounds = []
-    for _ in range(30):
-        bound, state = factorised.iterate(factorised.values, state, jnp.asarray(0.5))
-        bounds.append(float(bound))
-    exact = solve(*overrides, "inference=exact", dataset=data)
-    assert bounds[-1] < float(exact.objective)
-    assert bounds[-1] > bounds[0]
-    assert abs(bounds[-1] - bounds[-2]) < 1e-6 * abs(bounds[-1])  # it has settled

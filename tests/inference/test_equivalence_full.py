@@ -47,7 +47,12 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module", params=CASES)
+# What the others do not cover already: one latent on a plane, two latents without space.
+SLOW = ("heat_plane", "coregionalisation")
+PARAMETERS = [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in CASES]
+
+
+@pytest.fixture(scope="module", params=PARAMETERS)
 def pair(request: pytest.FixtureRequest) -> tuple[Solution, Solution]:
     """The same problem solved along time and densely."""
     first, second, dataset = CASES[request.param]

@@ -29,7 +29,7 @@ def exact() -> Solution:
     return solve(*OSCILLATOR, "inference=exact", dataset=SERIES)
 
 
-@pytest.mark.parametrize("gradient", ["identity", "autodiff"])
+@pytest.mark.parametrize("gradient", ["identity", pytest.param("autodiff", marks=pytest.mark.slow)])
 def test_gradient_equals_that_of_the_evidence(exact: Solution, gradient: str) -> None:
     """Both ways to the gradient of the bound give that of the log evidence."""
     found = solve(*OSCILLATOR, f"inference.gradient={gradient}", dataset=SERIES)
