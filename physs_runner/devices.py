@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 from physs_runner.config.schema import DeviceConfig
@@ -47,4 +48,5 @@ def _use_compilation_cache() -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder / "physs_runner" / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-    jax.config.update("jax_compilation_cache_max_size", 2 * 2**30)
+    if find_spec("filelock") is not None:  # which JAX needs to keep a cache within bounds
+        jax.config.update("jax_compilation_cache_max_size", 2 * 2**30)

@@ -16,7 +16,7 @@ from physs_runner.devices import use_device
 from physs_runner.errors import DataError
 from physs_runner.inference.registry import build_algorithm
 from physs_runner.model.build import build_problem
-from physs_runner.prediction.predict import Fitted, noise_sd, predict
+from physs_runner.prediction.predict import Fitted, make_reader, noise_sd, read_everywhere
 from physs_runner.prediction.store import MODEL_FILE, load_arrays, load_dataset
 
 # Points that a served model predicts at a time.
@@ -83,6 +83,7 @@ def load_predictor(directory: Path) -> Callable[[Any], Any]:
     fitted = load_fitted(directory)
     physics = fitted.problem.physics
     names = (physics.time, *physics.space)
+    reader = make_reader(fitted, physics.outputs)
     noise = noise_sd(fitted.problem, fitted.values, tuple(physics.outputs))
 
     def predictor(frame: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +91,7 @@ def load_predictor(directory: Path) -> Callable[[Any], Any]:
         if missing:
             raise DataError(f"the table lacks the column {missing[0]!r}; it needs {list(names)}")
         rows = frame[list(names)].to_numpy(dtype=float)
-        moments = predict(fitted, physics.outputs, rows, chunk=CHUNK)
+        moments = read_everywhere(fitted, reader, rows, CHUNK)
         columns = {}
         for k, name in enumerate(physics.outputs):
             columns[f"{name}_mean"] = moments.mean[:, k]

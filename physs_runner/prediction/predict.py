@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -144,36 +145,62 @@ def predict(
         chunk: most points at a time, which bounds memory.
         progress: told how many points are done, of how many.
     """
-    names = list(expressions.values())
-    mean = np.zeros((len(coordinates), len(names)))
-    var = np.zeros_like(mean)
-    if len(coordinates) == 0:
+    return read_everywhere(fitted, make_reader(fitted, expressions), coordinates, chunk, progress)
+
+
+def make_reader(fitted: Fitted, expressions: Mapping[str, Expression]) -> Term:
+    """Make a reader of quantities that has no points yet; programs are compiled per reader."""
+    frame = fitted.problem.frame
+    nowhere = np.zeros((0, 1 + len(frame.physics.space)))
+    return reading_term(frame, list(expressions.values()), nowhere, "prediction")
+
+
+def read_everywhere(
+    fitted: Fitted,
+    reader: Term,
+    coordinates: np.ndarray,
+    chunk: int,
+    progress: Progress | None = None,
+) -> Moments:
+    """Predict what a reader reads, like ``predict``, without compiling it anew."""
+    count, quantities = len(coordinates), _components(fitted, reader)
+    mean, var = np.zeros((count, quantities)), np.zeros((count, quantities))
+    if count == 0:
         return Moments(mean, var)
-    reader = reading_term(fitted.problem.frame, names, coordinates, "prediction")
-    anchor = _anchor(fitted, reader.time)
-    order = np.argsort(reader.time, kind="stable")
+    times = fitted.problem.frame.scale_time(coordinates[:, 0])
+    anchor = _anchor(fitted, times)
+    order = np.argsort(times, kind="stable")
     done = 0
-    for rows in np.array_split(order, _parts(fitted, len(order), len(names), chunk)):
-        part = take_points(reader, np.concatenate([anchor, rows]))
+    for rows in np.array_split(order, _parts(fitted, count, quantities, chunk)):
+        part = put_points(fitted, reader, coordinates[np.concatenate([anchor, rows])])
         found = fitted.algorithm.predict(fitted.values, fitted.state, (part,))[0]
         mean[rows] = np.asarray(found.mean)[len(anchor) :]
         var[rows] = np.diagonal(np.asarray(found.cov), axis1=-2, axis2=-1)[len(anchor) :]
         done += len(rows)
         if progress is not None:
-            progress(done, len(order))
+            progress(done, count)
     return Moments(mean, np.sqrt(np.maximum(var, 0.0)))
 
 
-def take_points(reader: Term, rows: np.ndarray) -> Term:
-    """Keep some points of a reader; its transform stays the same object, and compiled."""
+def put_points(fitted: Fitted, reader: Term, coordinates: np.ndarray) -> Term:
+    """Give a reader its points; its transform stays the same object, and compiled."""
+    frame, count = fitted.problem.frame, len(coordinates)
     return replace(
         reader,
-        time=reader.time[rows],
-        space=reader.space[rows],
-        coordinates=reader.coordinates[rows],
-        target=reader.target[rows],
-        observed=reader.observed[rows],
+        time=frame.scale_time(coordinates[:, 0]),
+        space=frame.scale_space(coordinates[:, None, 1:]),
+        coordinates=coordinates,
+        target=np.zeros((count, 0)),
+        observed=np.ones((count, 0), dtype=bool),
     )
+
+
+def _components(fitted: Fitted, reader: Term) -> int:
+    """Count what a reader gives at a point."""
+    dtype = fitted.problem.model.dtype
+    jets = jax.ShapeDtypeStruct((len(reader.jets),), dtype)
+    coordinates = jax.ShapeDtypeStruct((1 + len(fitted.problem.physics.space),), dtype)
+    return jax.eval_shape(reader.transform, jets, coordinates, dict(fitted.values)).shape[0]
 
 
 def _parts(fitted: Fitted, points: int, quantities: int, chunk: int) -> int:

@@ -9,9 +9,8 @@ import jax
 import numpy as np
 
 from physs_runner.errors import DataError
-from physs_runner.model.transforms import reading_term
 from physs_runner.physics.expression import Expression
-from physs_runner.prediction.predict import Fitted
+from physs_runner.prediction.predict import Fitted, make_reader, put_points
 
 # Numbers (points times quantities) whose joint covariance is written out.
 MOST_JOINT = 5000
@@ -57,9 +56,7 @@ def predict_joint(
     problem = why_no_joint(fitted, len(coordinates), len(expressions))
     if problem is not None or fitted.algorithm.joint is None:
         raise DataError(str(problem))
-    reader = reading_term(
-        fitted.problem.frame, list(expressions.values()), coordinates, "prediction"
-    )
+    reader = put_points(fitted, make_reader(fitted, expressions), coordinates)
     found = fitted.algorithm.joint(fitted.values, fitted.state, reader)
     size = found.mean.size
     return JointMoments(
@@ -87,8 +84,7 @@ def draw_samples(
         return np.zeros(shape)
     if fitted.algorithm.sample is None:
         return _from_covariance(fitted, expressions, coordinates, count, seed)
-    names = list(expressions.values())
-    reader = reading_term(fitted.problem.frame, names, coordinates, "prediction")
+    reader = put_points(fitted, make_reader(fitted, expressions), coordinates)
     key = jax.random.key(seed)
     return np.asarray(fitted.algorithm.sample(fitted.values, fitted.state, reader, key, count))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,11 @@ from scipy import stats
 from physs_runner.datasets.dataset import Dataset, make_table
 from physs_runner.datasets.points import Points
 from physs_runner.prediction.figures.scene import Scene
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # what tests share
+
+# A run would turn on the user's cache of compiled programs for the whole test process.
+os.environ.setdefault("PHYSS_COMPILATION_CACHE", "off")
 
 Fields = dict[str, Callable[..., np.ndarray]]
 NOISE = 0.05
@@ -238,3 +246,11 @@ def history() -> dict[str, np.ndarray]:
 def parameters() -> xr.Dataset:
     """Parameters with posteriors of several shapes."""
     return make_parameters()
+
+
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tiny run, made once by the real program."""
+    from support.cases.tiny_run import make_run
+
+    return make_run(tmp_path_factory.mktemp("tiny"))
