@@ -19,7 +19,9 @@ DIFFERENT_FACTORISATION = float(np.sqrt(np.finfo(np.float64).eps))
 STATISTICAL = 6.0
 
 
-def assert_close(actual: Any, desired: Any, tolerance: float, *, scale: float | None = None) -> None:
+def assert_close(
+    actual: Any, desired: Any, tolerance: float, *, scale: float | None = None
+) -> None:
     """Check that two arrays agree, relative to the largest magnitude of the desired one.
 
     Args:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from support.oracles.dense_chain import DenseChain, block_diagonal, joint_cov
 
-from physs_runner.gaussian.chain import Source
+from physs_runner.gaussian.chain import Smoothed, Source
 from physs_runner.gaussian.kronecker import Block, ChainPrior, Layout
 from physs_runner.gaussian.steps import Rows, add_up
+
+Smoother = Callable[..., Smoothed]
 
 
 class Stream(NamedTuple):
@@ -86,8 +90,8 @@ def make_case(
 def source_of(stream: Stream) -> Source:
     """Turn a stream into a source that emits its mean and whole covariance."""
     size, _, states = stream.weight.shape
-    weight = jnp.asarray(np.concatenate([stream.weight, 0 * stream.weight[:1]]))
-    target = jnp.asarray(np.concatenate([stream.target, 0 * stream.target[:1]]))
+    weight = jnp.concatenate([stream.weight, 0 * stream.weight[:1]])
+    target = jnp.concatenate([stream.target, 0 * stream.target[:1]])
 
     def site(slot: Any, state: Any) -> tuple:
         del state
@@ -105,6 +109,19 @@ def source_of(stream: Stream) -> Source:
 def sources_of(case: ChainCase) -> tuple[Source, ...]:
     """Turn every stream into a source."""
     return tuple(source_of(stream) for stream in case.streams)
+
+
+def run(smoother: Smoother, case: ChainCase) -> Smoothed:
+    """Smooth a case, compiled as a function of its numbers so that none are folded."""
+
+    @jax.jit
+    def compiled(prior: ChainPrior, spoken: list[tuple]) -> Smoothed:
+        streams = [
+            s._replace(weight=w, target=z) for s, (w, z) in zip(case.streams, spoken, strict=True)
+        ]
+        return smoother(case.layout, prior, tuple(source_of(stream) for stream in streams))
+
+    return compiled(case.prior, [(s.weight, s.target) for s in case.streams])
 
 
 def dense_steps(case: ChainCase) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
