@@ -15,6 +15,7 @@ from jax import Array
 
 from physs_runner.gaussian.expectations import Rule
 from physs_runner.inference.gradient import explicit_objective
+from physs_runner.inference.local import Look
 from physs_runner.inference.minibatch import (
     add_up_places,
     is_batched,
@@ -22,6 +23,7 @@ from physs_runner.inference.minibatch import (
     no_state_sites,
 )
 from physs_runner.inference.posterior import (
+    Looks,
     Pass,
     Smoother,
     join_groups,
@@ -31,10 +33,10 @@ from physs_runner.inference.posterior import (
 )
 from physs_runner.inference.protocol import Advance
 from physs_runner.inference.sites import Sites, fit, mix, no_sites
-from physs_runner.inference.sources import StateSites, row_reader
-from physs_runner.model.model import Model, Schedule, View, evaluate
+from physs_runner.inference.sources import Marginal, StateSites, row_reader
+from physs_runner.model.model import Model, Schedule, TermView, View, evaluate
 from physs_runner.model.parameters import Values
-from physs_runner.model.terms import Term
+from physs_runner.model.terms import Term, TermTable
 
 AllSites = tuple[tuple[Sites | StateSites, ...], ...]
 
@@ -94,23 +96,85 @@ def advance(
     step: Array,
 ) -> Advance:
     """Smooth once; give the bound, its gradient, and sites one step further."""
-    if settings.by_identity:
-        done, bound, looks = _bound(model, schedule, settings, values, sites)
-        gradient = jax.grad(
-            lambda v: explicit_objective(
-                model, schedule, v, done, settings.rules, residual_as_noise=settings.residual_as_noise
-            )
-        )(values)
-    else:
-        (bound, (done, looks)), gradient = jax.value_and_grad(
-            lambda v: _swap(_bound(model, schedule, settings, v, sites)), has_aux=True
-        )(values)
+    rule = _by_identity if settings.by_identity else _by_autodiff
+    bound, gradient, done, looks = rule(model, schedule, settings, values, sites)
     next_sites = move(model, schedule, values, sites, looks, step)
     return Advance(bound, gradient, next_sites, _info(done, looks, sites, next_sites))
 
 
+def _by_identity(
+    model: Model, schedule: Schedule, settings: Settings, values: Values, sites: AllSites
+) -> tuple[Array, dict[str, Array], Pass, Looks]:
+    """Evaluate the bound and its explicit gradient, with nothing computed twice."""
+    view, pull = jax.vjp(lambda v: evaluate(model, v, model.terms, schedule.tables), dict(values))
+    done = smooth(model, schedule, view, sites, settings.smoother, settings.form)
+
+    def explicit(view: View, values: Values) -> tuple[Array, Looks]:
+        return explicit_objective(
+            model,
+            schedule,
+            view,
+            values,
+            done,
+            settings.rules,
+            residual_as_noise=settings.residual_as_noise,
+        )
+
+    (_, looks), (by_view, by_values) = jax.value_and_grad(
+        explicit, argnums=(0, 1), has_aux=True
+    )(view, dict(values))
+    (through_view,) = pull(by_view)
+    gradient = {name: through_view[name] + by_values[name] for name in values}
+    return _add_up(done, looks), gradient, done, looks
+
+
+def _by_autodiff(
+    model: Model, schedule: Schedule, settings: Settings, values: Values, sites: AllSites
+) -> tuple[Array, dict[str, Array], Pass, Looks]:
+    """Evaluate the bound and differentiate through filter and smoother."""
+
+    def bound(values: Values) -> tuple[Array, tuple[Pass, Looks]]:
+        view = evaluate(model, values, model.terms, schedule.tables)
+        done = smooth(model, schedule, view, sites, settings.smoother, settings.form)
+        looks = tuple(
+            _look(model, settings, term, table, seen, values, marginals, rule)
+            for term, table, seen, marginals, rule in zip(
+                model.terms, schedule.tables, view.terms, done.marginals, settings.rules, strict=True
+            )
+        )
+        return _add_up(done, looks), (done, looks)
+
+    (value, (done, looks)), gradient = jax.value_and_grad(bound, has_aux=True)(dict(values))
+    return value, gradient, done, looks
+
+
+def _look(
+    model: Model,
+    settings: Settings,
+    term: Term,
+    table: TermTable,
+    seen: TermView,
+    values: Values,
+    marginals: tuple[Marginal, ...],
+    rule: Rule | None,
+) -> tuple[Look, Array]:
+    """Look at a term through the posterior's marginals."""
+    as_noise = settings.residual_as_noise
+    mean, cov = join_groups(marginals, None if as_noise else seen.residual)
+    look = look_at_term(
+        model, term, table, seen, values, mean, cov, rule, residual_as_noise=as_noise
+    )
+    return look, mean
+
+
+def _add_up(done: Pass, looks: Looks) -> Array:
+    """Add up the evidence lower bound."""
+    ell = sum((jnp.sum(look.ell) for look, _ in looks), jnp.zeros((), done.log_norm.dtype))
+    return ell - done.expected_sites + done.log_norm
+
+
 def move(
-    model: Model, schedule: Schedule, values: Values, sites: AllSites, looks: tuple, step: Array
+    model: Model, schedule: Schedule, values: Values, sites: AllSites, looks: Looks, step: Array
 ) -> AllSites:
     """Take a natural-gradient step towards what the looks say."""
     if any(isinstance(site, StateSites) for own in sites for site in own):
@@ -139,32 +203,7 @@ def _step(old: Sites, new: Sites, step: Array) -> Sites:
     return mix(old, fit(new, rows), step)
 
 
-def _bound(
-    model: Model, schedule: Schedule, settings: Settings, values: Values, sites: AllSites
-) -> tuple[Pass, Array, tuple]:
-    """Smooth, look at every term, and add up the evidence lower bound."""
-    view: View = evaluate(model, values, model.terms, schedule.tables)
-    done = smooth(model, schedule, view, sites, settings.smoother, settings.form)
-    looks, ell = [], jnp.zeros((), model.dtype)
-    for term, table, term_view, marginals, rule in zip(
-        model.terms, schedule.tables, view.terms, done.marginals, settings.rules, strict=True
-    ):
-        as_noise = settings.residual_as_noise
-        mean, cov = join_groups(marginals, None if as_noise else term_view.residual)
-        look = look_at_term(
-            model, term, table, term_view, values, mean, cov, rule, residual_as_noise=as_noise
-        )
-        looks.append((look, mean))
-        ell = ell + jnp.sum(look.ell)
-    return done, ell - done.expected_sites + done.log_norm, tuple(looks)
-
-
-def _swap(outcome: tuple[Pass, Array, tuple]) -> tuple[Array, tuple[Pass, tuple]]:
-    done, bound, looks = outcome
-    return bound, (done, looks)
-
-
-def _info(done: Pass, looks: tuple, sites: AllSites, next_sites: AllSites) -> dict[str, Array]:
+def _info(done: Pass, looks: Looks, sites: AllSites, next_sites: AllSites) -> dict[str, Array]:
     """Numbers worth tracking: the parts of the bound and how far the sites moved."""
     ell = sum(jnp.sum(look.ell) for look, _ in looks)
     moved = [

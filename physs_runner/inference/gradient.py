@@ -16,13 +16,14 @@ from physs_runner.gaussian.chain import PriorScore
 from physs_runner.gaussian.expectations import Rule
 from physs_runner.gaussian.kronecker import ChainPrior
 from physs_runner.inference.posterior import (
+    Looks,
     Pass,
     group_prior,
     join_groups,
     look_at_term,
 )
 from physs_runner.inference.sources import Marginal, row_reader
-from physs_runner.model.model import Model, Schedule, TermView, View, evaluate
+from physs_runner.model.model import Model, Schedule, TermView, View
 from physs_runner.model.parameters import Values
 from physs_runner.model.terms import Term, TermTable
 
@@ -30,19 +31,21 @@ from physs_runner.model.terms import Term, TermTable
 def explicit_objective(
     model: Model,
     schedule: Schedule,
+    view: View,
     values: Values,
     fixed: Pass,
     rules: tuple[Rule | None, ...],
     *,
     residual_as_noise: bool,
-) -> Array:
-    """A function of the values whose gradient is that of the bound at fixed q.
+) -> tuple[Array, Looks]:
+    """A function of view and values whose gradient is that of the bound at fixed q.
 
-    Its value means nothing; only its gradient at the values of ``fixed`` does.
+    Its value means nothing; only its gradient does, at the values of ``fixed``, and the
+    looks at every term that it takes on the way.
     """
     fixed = jax.lax.stop_gradient(fixed)
-    view = evaluate(model, values, model.terms, schedule.tables)
     total = jnp.zeros((), model.dtype)
+    looks = []
     for term, table, term_view, marginals, rule in zip(
         model.terms, schedule.tables, view.terms, fixed.marginals, rules, strict=True
     ):
@@ -62,11 +65,12 @@ def explicit_objective(
             rule,
             residual_as_noise=residual_as_noise,
         )
+        looks.append((look, mean))
         total = total + jnp.sum(look.ell)
     for group, score in zip(model.groups, fixed.scores, strict=True):
         _, prior = group_prior(view, group, schedule)
         total = total + _pair(score, prior)
-    return total
+    return total, tuple(looks)
 
 
 def _follow_readout(

@@ -33,6 +33,7 @@ from physs_runner.model.parameters import Values
 from physs_runner.model.prior import chain_prior, layout_of
 from physs_runner.model.terms import Term, TermTable
 
+Looks = tuple[tuple[Look, Array], ...]  # per term: what its places say, and their means
 Smoother = Callable[[Layout, ChainPrior, tuple[Source, ...]], Smoothed]
 
 

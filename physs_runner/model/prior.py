@@ -8,7 +8,7 @@ coordinates: see gaussian.kronecker.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax
@@ -57,16 +57,18 @@ class Latent:
         return self.features * self.time.build(start).dim
 
 
-class LatentState(NamedTuple):
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class LatentState:
     """A latent with values: its kernels and the factored covariance of its features."""
 
     time: TemporalKernel
     space: SpatialKernel
     points: Array  # [M, X]
-    derivs: tuple[Orders, ...]
     chol: Array  # of the correlation of features [F, F]
     sd: Array  # of features [F]
     jitter: Array
+    derivs: tuple[Orders, ...] = field(metadata={"static": True})
 
 
 class Entry(NamedTuple):
@@ -92,7 +94,7 @@ def build_latent(latent: Latent, values: Values, max_jitter: float) -> LatentSta
         chol, jitter = jnp.ones((1, 1), dtype), jnp.zeros((), dtype)
     else:
         chol, jitter = safe_cholesky(K / (sd[:, None] * sd[None, :]), _jitters(dtype, max_jitter))
-    return LatentState(time, space, points, latent.derivs, chol, sd, jitter)
+    return LatentState(time, space, points, chol, sd, jitter, latent.derivs)
 
 
 def spatial_readout(state: LatentState, entries: tuple[Entry, ...], points: Array) -> tuple[Array, Array]:
