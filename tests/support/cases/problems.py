@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +15,8 @@ from physs_runner.datasets.dataset import Dataset, Scaling, extent, make_table
 from physs_runner.inference.registry import build_algorithm
 from physs_runner.model.build import Problem, build_problem
 from physs_runner.model.parameters import initial_values
-from physs_runner.physics.design import Design
 from physs_runner.physics.expression import parse
-from physs_runner.physics.spec import Physics
+from physs_runner.physics.spec import Physics, read_physics
 from physs_runner.prediction.predict import Fitted, Moments, predict
 
 
@@ -71,23 +69,19 @@ def predictions(
 
 
 def few_points(physics: Physics) -> Physics:
-    """Enforce every equation at a handful of points, whatever its file says."""
-    return replace(
-        physics,
-        equations=tuple(
-            replace(equation, design=_few(equation.design)) for equation in physics.equations
-        ),
-    )
-
-
-def _few(design: Design) -> Design:
-    return replace(design, kind="grid", grid=tuple((axis, 2) for axis in design.free), count=0)
+    """Enforce every equation at about four points, whatever its file says."""
+    section = dict(physics.source)
+    if section.get("collocation") is not None:
+        kept = {k: v for k, v in section["collocation"].items() if k in ("noise", "trainable")}
+        section["collocation"] = {**kept, "count": 4}
+    return read_physics(section)
 
 
 def random_dataset(physics: Physics, seed: int = 0) -> Dataset:
     """Make six random observations of every output of a problem, one of them missing."""
     rng = np.random.default_rng(seed)
-    names = (physics.time, *physics.space) if physics.time else ("t", "x")
+    is_open = physics.source.get("coordinates") is None
+    names = ("t", "x") if is_open else (physics.time, *physics.space)
     outputs = tuple(physics.outputs) or ("u",)
     values = {name: rng.uniform(0.2, 1.0, 6) for name in outputs}
     values[outputs[0]][2] = np.nan

@@ -1,0 +1,52 @@
+"""Every experiment file runs from data to metrics, shrunk to two iterations."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from physs_runner.run import Summary
+
+FOLDER = Path(__file__).resolve().parents[2] / "conf" / "experiment"
+EXPERIMENTS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+SERIES = ["physics.collocation.count=8", "prediction.grid={t: 9}"]
+LINE = ["prediction.grid={t: 4, x: 5}", "physics.collocation.grid={t: 4, x: 4}"]
+PLANE = ["prediction.grid={t: 2, x: 3, y: 3}"]
+# What makes each experiment small; one that is missing here runs at its own size.
+SMALLER: dict[str, list[str]] = {
+    "pendulum": SERIES,
+    "pendulum_accurate": SERIES,
+    "inverse_pendulum": SERIES,
+    "inverse_lotka_volterra": SERIES,
+    "unknown_force": SERIES,
+    "monotone": SERIES,
+    "inverse_heat": [*LINE, "approximation.inducing.count=4"],
+    "allen_cahn": [*LINE, "approximation.inducing.count=8"],
+    "curl_free": ["prediction.grid={t: 2, x: 3, z: 3}"],
+    "ocean": [*PLANE, "dataset.count=200", "approximation.inducing.count=6"],
+}
+# Together these take most of the minutes of this file.
+SLOW = {"inverse_pendulum", "inverse_lotka_volterra", "pendulum_accurate", "unknown_force"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in SLOW or name not in SMALLER else [])
+        for name in EXPERIMENTS
+    ],
+)
+def test_experiment_runs(name: str, run: Callable[..., Summary]) -> None:
+    """Two iterations of an experiment end with finite metrics and every file."""
+    summary = run(f"experiment={name}", "training.iterations=2", *SMALLER.get(name, []))
+    metrics = json.loads((summary.directory / "metrics.json").read_text())
+    assert metrics == pytest.approx(summary.metrics, nan_ok=True)
+    for key in ("test/rmse", "test/nlpd", "train/elbo", "time/iteration_s"):
+        assert math.isfinite(metrics[key]), key
+    for file in ("predictions.nc", "parameters.nc", "model.npz", "config.yaml"):
+        assert (summary.directory / file).exists(), file
+    assert list((summary.directory / "figures").glob("*.png"))
