@@ -28,7 +28,8 @@ def _growth(fast: bool) -> str:
     rows = chains.growth_with_time(fast)
     smallest = 1_000
     slopes = ", ".join(
-        f"state {s}: {chains.slope(rows, s, smallest):.2f}" for s in sorted({r["state"] for r in rows})
+        f"state {s}: {chains.slope(rows, s, smallest):.2f}"
+        for s in sorted({r["state"] for r in rows})
     )
     return f"Slope on log-log axes from {smallest} times on: {slopes}.\n\n{_table(rows)}"
 
@@ -48,7 +49,10 @@ def _iterations(fast: bool) -> str:
 
 SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
     "growth": ("One smoothing pass against the number of times", _growth),
-    "structure": ("A step at state 400 (200 features, d = 2, 20 observations) in Kronecker form", _structure),
+    "structure": (
+        "A step at state 400 (200 features, d = 2, 20 observations) in Kronecker form",
+        _structure,
+    ),
     "million": ("A million steps of a damped oscillator, 10,000 observations", _million),
     "iterations": ("One iteration at the paper's settings", _iterations),
 }

@@ -56,7 +56,9 @@ def _linearising_source(
     """Make a source whose site depends on the predicted state it is shown."""
     everything = tuple(range(len(model.latents)))
     read = row_reader(model, view, term, table, term_view, everything)
-    look = partial(look_at_term, model, term, values=values, rule=None, residual_as_noise=residual_as_noise)
+    look = partial(
+        look_at_term, term, values=values, rule=None, residual_as_noise=residual_as_noise
+    )
 
     def site(slot: Array, state: Gaussian) -> tuple[Rows, tuple[Look, Array]]:
         rows = read(slot)

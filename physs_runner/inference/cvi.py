@@ -64,7 +64,9 @@ class Settings(NamedTuple):
     minibatch: int | None = None
 
 
-def site_rows(model: Model, term: Term, rule: Rule | None, group: tuple[int, ...], *, damped: bool) -> tuple[int, int]:
+def site_rows(
+    model: Model, term: Term, rule: Rule | None, group: tuple[int, ...], *, damped: bool
+) -> tuple[int, int]:
     """Count the rows and columns that a site of a term needs."""
     if model.projected(term):
         return term.components, term.components
@@ -120,9 +122,9 @@ def _by_identity(
             residual_as_noise=settings.residual_as_noise,
         )
 
-    (_, looks), (by_view, by_values) = jax.value_and_grad(
-        explicit, argnums=(0, 1), has_aux=True
-    )(view, dict(values))
+    (_, looks), (by_view, by_values) = jax.value_and_grad(explicit, argnums=(0, 1), has_aux=True)(
+        view, dict(values)
+    )
     (through_view,) = pull(by_view)
     gradient = {name: through_view[name] + by_values[name] for name in values}
     return _add_up(done, looks), gradient, done, looks
@@ -137,9 +139,14 @@ def _by_autodiff(
         view = evaluate(model, values, model.terms, schedule.tables)
         done = smooth(model, schedule, view, sites, settings.smoother, settings.form)
         looks = tuple(
-            _look(model, settings, term, table, seen, values, marginals, rule)
+            _look(settings, term, table, seen, values, marginals, rule)
             for term, table, seen, marginals, rule in zip(
-                model.terms, schedule.tables, view.terms, done.marginals, settings.rules, strict=True
+                model.terms,
+                schedule.tables,
+                view.terms,
+                done.marginals,
+                settings.rules,
+                strict=True,
             )
         )
         return _add_up(done, looks), (done, looks)
@@ -149,7 +156,6 @@ def _by_autodiff(
 
 
 def _look(
-    model: Model,
     settings: Settings,
     term: Term,
     table: TermTable,
@@ -161,9 +167,7 @@ def _look(
     """Look at a term through the posterior's marginals."""
     as_noise = settings.residual_as_noise
     mean, cov = join_groups(marginals, None if as_noise else seen.residual)
-    look = look_at_term(
-        model, term, table, seen, values, mean, cov, rule, residual_as_noise=as_noise
-    )
+    look = look_at_term(term, table, seen, values, mean, cov, rule, residual_as_noise=as_noise)
     return look, mean
 
 
@@ -205,7 +209,7 @@ def _step(old: Sites, new: Sites, step: Array) -> Sites:
 
 def _info(done: Pass, looks: Looks, sites: AllSites, next_sites: AllSites) -> dict[str, Array]:
     """Numbers worth tracking: the parts of the bound and how far the sites moved."""
-    ell = sum(jnp.sum(look.ell) for look, _ in looks)
+    ell = sum((jnp.sum(look.ell) for look, _ in looks), jnp.zeros((), done.log_norm.dtype))
     moved = [
         jnp.max(jnp.abs(new[1] - old[1])) / (1e-12 + jnp.max(jnp.abs(new[1])))
         for own, after in zip(sites, next_sites, strict=True)

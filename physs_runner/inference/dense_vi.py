@@ -185,7 +185,7 @@ def _objective(setup: Setup, values: Values) -> tuple[Array, dict[str, Array]]:
     for term, table, view, (m, S), rule in zip(
         setup.model.terms, setup.tables, views, marginals, setup.rules, strict=True
     ):
-        look = look_at_term(setup.model, term, table, view, values, m[None], S[None], rule)
+        look = look_at_term(term, table, view, values, m[None], S[None], rule)
         ell = ell + jnp.sum(look.ell)
     return ell - kl, {"expected_log_likelihood": ell, "kl": kl, "jitter": jitter}
 

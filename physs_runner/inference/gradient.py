@@ -55,7 +55,6 @@ def explicit_objective(
         )
         mean, cov = join_groups(moved, None if residual_as_noise else term_view.residual)
         look = look_at_term(
-            model,
             term,
             table,
             term_view,
@@ -99,9 +98,7 @@ def _pair(score: PriorScore, prior: ChainPrior) -> Array:
             (score.transition[block], prior.transition[block]),
             (score.noise[block], prior.noise[block]),
         ):
-            per_length = jax.ops.segment_sum(
-                derivative, prior.step, num_segments=matrices.shape[0]
-            )
+            per_length = jax.ops.segment_sum(derivative, prior.step, num_segments=matrices.shape[0])
             total = total + jnp.sum(per_length * matrices)
         total = total + jnp.sum(score.initial[block] * prior.initial[block])
     return total

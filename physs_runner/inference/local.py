@@ -44,7 +44,9 @@ class Place(NamedTuple):
     weight: Array
 
 
-def look_at_components(likelihood: Likelihood, offset: Array, mean: Array, cov: Array, place: Place) -> Look:
+def look_at_components(
+    likelihood: Likelihood, offset: Array, mean: Array, cov: Array, place: Place
+) -> Look:
     """Look at a place whose local coordinates are the components, up to an offset."""
     h, var = mean + offset, jnp.diagonal(cov)
     ell = likelihood.expected_log_prob(h, var, place.target, place.scale)

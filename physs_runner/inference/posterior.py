@@ -68,7 +68,9 @@ def smooth(
     by_group, scores = [], []
     for g, group in enumerate(model.groups):
         sources = []
-        for k, (term, table, term_view) in enumerate(zip(model.terms, schedule.tables, view.terms, strict=True)):
+        for k, (term, table, term_view) in enumerate(
+            zip(model.terms, schedule.tables, view.terms, strict=True)
+        ):
             read = row_reader(model, view, term, table, term_view, group)
             sources.append(speaking_source(table, read, sites[k][g], form))
         layout, prior = group_prior(view, group, schedule)
@@ -90,7 +92,9 @@ def smooth(
     return Pass(log_norm, expected, tuple(zip(*by_group, strict=True)), tuple(scores), jitter)
 
 
-def group_prior(view: View, group: tuple[int, ...], schedule: Schedule) -> tuple[Layout, ChainPrior]:
+def group_prior(
+    view: View, group: tuple[int, ...], schedule: Schedule
+) -> tuple[Layout, ChainPrior]:
     """Give the chain prior of the latents that share a posterior."""
     states = tuple(view.states[q] for q in group)
     return layout_of(states), chain_prior(states, schedule.lengths, schedule.step)
@@ -107,7 +111,6 @@ def join_groups(marginals: tuple[Marginal, ...], residual: Array | None) -> tupl
 
 
 def look_at_term(
-    model: Model,
     term: Term,
     table: TermTable,
     term_view: TermView,
@@ -127,7 +130,7 @@ def look_at_term(
     extra = term_view.residual if residual_as_noise else None
     if extra is None:
         extra = jnp.zeros((*mean.shape, mean.shape[-1]), mean.dtype)
-    if model.projected(term):
+    if term_view.offset is not None:  # projected: local coordinates are components
         widened = places._replace(scale=places.scale + jnp.diagonal(extra, axis1=-2, axis2=-1))
         look = partial(look_at_components, term.likelihood)
         return jax.vmap(jax.vmap(look))(term_view.offset, mean, cov, widened)
@@ -151,7 +154,9 @@ def split_by_group(model: Model, term: Term, look: Look, mean: Array) -> tuple[S
     sites = []
     for group in model.groups:
         columns = [
-            c for plan in model.plan(term) if plan.latent in group
+            c
+            for plan in model.plan(term)
+            if plan.latent in group
             for c in range(plan.span.start, plan.span.stop)
         ]
         picked = jnp.asarray(columns, jnp.int32)

@@ -25,7 +25,9 @@ class Sites(NamedTuple):
 
 def no_sites(size: int, places: int, rows: int, dim: int, dtype: jnp.dtype) -> Sites:
     """Make sites that say nothing."""
-    return Sites(jnp.zeros((size, places, rows, dim), dtype), jnp.zeros((size, places, rows), dtype))
+    return Sites(
+        jnp.zeros((size, places, rows, dim), dtype), jnp.zeros((size, places, rows), dtype)
+    )
 
 
 def mix(old: Sites, new: Sites, step: Array) -> Sites:

@@ -45,7 +45,12 @@ class StateSites(NamedTuple):
 
 
 def row_reader(
-    model: Model, view: View, term: Term, table: TermTable, term_view: TermView, group: tuple[int, ...]
+    model: Model,
+    view: View,
+    term: Term,
+    table: TermTable,
+    term_view: TermView,
+    group: tuple[int, ...],
 ) -> Callable[[Array], Array]:
     """Give a function from a slot to its rows [N, L, S], written out beforehand if small."""
     sizes = tuple(s.chol.shape[0] * s.time.dim for s in view.states)
@@ -137,4 +142,3 @@ def emit_marginal(
     else:
         cov = jnp.einsum("nls,nks->nlk", rows, cross)
     return Marginal(matvec(flat, mean).reshape(places, dim), cov, cross, mean)
-

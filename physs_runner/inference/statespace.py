@@ -35,7 +35,9 @@ def state_space(
     """Assemble an algorithm that smooths along time."""
     laid_out, _ = schedule(model)
     smoothing = config.name == "eks"
-    rules = tuple(None if smoothing else expectation_rule(config, len(t.jets), key) for t in model.terms)
+    rules = tuple(
+        None if smoothing else expectation_rule(config, len(term.jets), key) for term in model.terms
+    )
     settings = cvi.Settings(
         smoother=choose_smoother(config.chain),
         form=config.chain.update,
@@ -56,9 +58,7 @@ def state_space(
         blank = cvi.start_from_prior(model, laid_out, settings)
         if start == "prior" or minibatch is not None:
             return blank
-        found = causal_sites(
-            model, laid_out, values, residual_as_noise=settings.residual_as_noise
-        )
+        found = causal_sites(model, laid_out, values, residual_as_noise=settings.residual_as_noise)
         return jax.tree.map(
             lambda site, empty: fit(site, empty.weight.shape[-2]),
             found,

@@ -48,7 +48,7 @@ class Matern:
         return np.sqrt(2 * self.half + 1) / self.lengthscale
 
     def feedback(self) -> Array:
-        return self.rate * self._in_units(_unit_feedback(self.half))
+        return self.rate * self._in_units(jnp.asarray(_unit_feedback(self.half)))
 
     def initial_cov(self) -> Array:
         powers = np.add.outer(np.arange(self.dim), np.arange(self.dim))
@@ -120,7 +120,7 @@ class IntegratedWiener:
     def transition(self, dt: Array) -> Array:
         powers = np.subtract.outer(np.arange(self.dim), np.arange(self.dim)).T
         series = np.array([[1.0 / factorial(n) if n >= 0 else 0.0 for n in row] for row in powers])
-        return series * dt ** np.maximum(powers, 0)
+        return jnp.asarray(series, dt.dtype) * dt ** np.maximum(powers, 0)
 
     def process_noise(self, dt: Array) -> Array:
         left = self.order - np.arange(self.dim)

@@ -151,9 +151,8 @@ class Sum:
 
     def derivative(self, orders: Orders, lag: Array) -> Array:
         share = self.weights / jnp.sum(self.weights)
-        return sum(
-            w * part.derivative(orders, lag) for w, part in zip(share, self.parts, strict=True)
-        )
+        members = [part.derivative(orders, lag) for part in self.parts]
+        return jnp.sum(jnp.stack([w * m for w, m in zip(share, members, strict=True)]), axis=0)
 
     def smoothness(self, dimension: int) -> int:
         return min(part.smoothness(dimension) for part in self.parts)

@@ -73,7 +73,7 @@ def matern_polynomial(half: int, order: int) -> tuple[float, ...]:
         for k in range(half + 1)
     ]
     for _ in range(order):
-        slope = [k * c for k, c in enumerate(coefficients)][1:] + [Fraction(0)]
+        slope = [*[k * c for k, c in enumerate(coefficients)][1:], Fraction(0)]
         coefficients = [s - c for s, c in zip(slope, coefficients, strict=True)]
     return tuple(float(c) for c in coefficients)
 

@@ -72,6 +72,7 @@ class Rbf:
 
     @property
     def smoothness(self) -> int:
+        """Highest derivative that the process has."""
         return INFINITELY_SMOOTH
 
 

@@ -53,7 +53,11 @@ def build_problem(config: RunConfig, dataset: Dataset) -> Problem:
     latents = _latents(config, physics, terms, points, trained)
     specs = _specs(config, physics, latents, trained, points)
     names = range(len(latents))
-    groups = tuple((q,) for q in names) if config.approximation.posterior == "mean_field" else (tuple(names),)
+    groups = (
+        tuple((q,) for q in names)
+        if config.approximation.posterior == "mean_field"
+        else (tuple(names),)
+    )
     model = Model(
         latents=latents,
         groups=groups,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from physs_runner.errors import NumericalError
 from physs_runner.model.model import Model
@@ -56,7 +56,7 @@ def _closest_pair(points: np.ndarray) -> tuple[float, str]:
     """Find the closest two sites."""
     if len(points) < 2:
         return float("nan"), "(only one)"
-    distances, neighbours = cKDTree(points).query(points, k=2)
+    distances, neighbours = KDTree(points).query(points, k=2)
     first = int(np.argmin(distances[:, 1]))
     second = int(neighbours[first, 1])
 

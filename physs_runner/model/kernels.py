@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from physs_runner.config.schema import SpaceKernelConfig, TimeKernelConfig
 from physs_runner.kernels import composite, markov, spatial, temporal
-from physs_runner.model.parameters import ParameterSpec, Values
+from physs_runner.model.parameters import ParameterSpec, Values, dtype_of
 
-TimeBuilder = Callable[[Values], temporal.TemporalKernel | temporal.Rbf]
+TimeBuilder = Callable[[Values], temporal.TemporalKernel]
 SpaceBuilder = Callable[[Values], spatial.SpatialKernel]
 
 
@@ -34,12 +33,12 @@ class SpaceKernel(NamedTuple):
 
 def static_time_kernel() -> TimeKernel:
     """The kernel of a parameter with a standard normal prior."""
-    return TimeKernel((), lambda values: markov.Constant(jnp.ones((), _dtype(values))))
+    return TimeKernel((), lambda values: markov.Constant(jnp.ones((), dtype_of(values))))
 
 
 def constant_space_kernel() -> SpaceKernel:
     """The kernel of something that is the same everywhere."""
-    return SpaceKernel((), lambda values: spatial.One())
+    return SpaceKernel((), lambda _: spatial.One())
 
 
 def time_kernel(config: TimeKernelConfig, path: str, unit: str | None) -> TimeKernel:
@@ -67,7 +66,10 @@ def time_kernel(config: TimeKernelConfig, path: str, unit: str | None) -> TimeKe
     if config.name == "rbf":
         return TimeKernel(
             (lengthscale_spec, variance_spec),
-            lambda values: temporal.Rbf(values[length], values[variance]),
+            # only dense inference, which asks for covariances alone, takes this kernel
+            lambda values: cast(
+                "temporal.TemporalKernel", temporal.Rbf(values[length], values[variance])
+            ),
         )
     if config.name == "iwp":
         order = config.order
@@ -106,7 +108,7 @@ def space_kernel(
         return SpaceKernel(
             specs,
             lambda values: spatial.Sum(
-                tuple(p.build(values) for p in parts), jnp.asarray(weights, _dtype(values))
+                tuple(p.build(values) for p in parts), jnp.asarray(weights, dtype_of(values))
             ),
         )
     dims = tuple(config.dims or names)
@@ -154,9 +156,3 @@ def _time_sum(parts: list) -> temporal.TemporalKernel:
 
 def _time_product(parts: list) -> temporal.TemporalKernel:
     return reduce(composite.Product, parts)
-
-
-def _dtype(values: Values) -> jnp.dtype:
-    """The precision of the run, taken from any value."""
-    arrays: list[Array] = list(values.values())
-    return arrays[0].dtype if arrays else jnp.result_type(float)

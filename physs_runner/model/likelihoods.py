@@ -44,9 +44,7 @@ def _gaussian_expected(mean: Array, var: Array, y: Array, variance: Array) -> Ar
     return _gaussian_log_prob(mean, y, variance) - 0.5 * var / variance
 
 
-def _gaussian_whitened(
-    mean: Array, var: Array, y: Array, variance: Array
-) -> tuple[Array, Array]:
+def _gaussian_whitened(mean: Array, var: Array, y: Array, variance: Array) -> tuple[Array, Array]:
     del var  # the curvature is the same everywhere
     root = 1 / jnp.sqrt(variance)
     return (y - mean) * root, root

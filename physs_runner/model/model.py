@@ -12,7 +12,13 @@ from jax import Array
 from physs_runner.datasets.points import snap
 from physs_runner.model.parameters import ParameterSpec, Values
 from physs_runner.model.prior import Latent, LatentState, build_latent
-from physs_runner.model.readout import LatentPlan, LatentReadout, make_plan, read_latent, residual_cov
+from physs_runner.model.readout import (
+    LatentPlan,
+    LatentReadout,
+    make_plan,
+    read_latent,
+    residual_cov,
+)
 from physs_runner.model.terms import Term, TermTable, lay_out, projection_of, scales_of
 from physs_runner.model.timeline import Timeline, arrange, resolution_of
 

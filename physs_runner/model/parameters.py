@@ -45,6 +45,13 @@ def initial_values(specs: tuple[ParameterSpec, ...], dtype: jnp.dtype) -> dict[s
     return {spec.name: jnp.asarray(spec.initial, dtype) for spec in specs}
 
 
+def dtype_of(values: Values) -> jnp.dtype:
+    """Give the precision of a run, taken from any of its values."""
+    for value in values.values():
+        return value.dtype
+    return jnp.result_type(float)
+
+
 def unconstrain(specs: tuple[ParameterSpec, ...], values: Values) -> dict[str, Array]:
     """Map the trainable values to the whole real line."""
     return {s.name: _to_line(s.constraint, values[s.name]) for s in specs if s.trainable}

@@ -22,7 +22,7 @@ from physs_runner.gaussian.linalg import safe_cholesky
 from physs_runner.kernels.spatial import One, Orders, SpatialKernel, gram, pair_cov
 from physs_runner.kernels.temporal import TemporalKernel
 from physs_runner.model.kernels import SpaceKernel, TimeKernel
-from physs_runner.model.parameters import Values
+from physs_runner.model.parameters import Values, dtype_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Entry(NamedTuple):
 def build_latent(latent: Latent, values: Values, max_jitter: float) -> LatentState:
     """Put values into a latent and factor its features' covariance."""
     time, space = latent.time.build(values), latent.space.build(values)
-    dtype = time.initial_cov().dtype if hasattr(time, "initial_cov") else jnp.result_type(float)
+    dtype = dtype_of(values)
     points = jnp.asarray(latent.points, dtype)
     if latent.trained_points is not None:
         points = values[latent.trained_points]
@@ -97,7 +97,9 @@ def build_latent(latent: Latent, values: Values, max_jitter: float) -> LatentSta
     return LatentState(time, space, points, chol, sd, jitter, latent.derivs)
 
 
-def spatial_readout(state: LatentState, entries: tuple[Entry, ...], points: Array) -> tuple[Array, Array]:
+def spatial_readout(
+    state: LatentState, entries: tuple[Entry, ...], points: Array
+) -> tuple[Array, Array]:
     """Express functionals at new locations in the whitened features.
 
     The mean map K_psi,phi K_phi,phi^-1 in whitened coordinates, and the covariance that
@@ -123,10 +125,7 @@ def spatial_readout(state: LatentState, entries: tuple[Entry, ...], points: Arra
     white = solve_triangular(state.chol, (K / state.sd[None, :]).T, lower=True).T
     rows = white.reshape(count, len(entries), -1).astype(dtype)
     prior = jnp.stack(
-        [
-            jnp.stack([pair_cov(state.space, x, a, z, b) for z, b in left], axis=-1)
-            for x, a in left
-        ],
+        [jnp.stack([pair_cov(state.space, x, a, z, b) for z, b in left], axis=-1) for x, a in left],
         axis=-2,
     )
     explained = jnp.einsum("nuf,nvf->nuv", rows, rows)

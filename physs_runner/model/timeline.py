@@ -61,7 +61,9 @@ def arrange(term_times: list[np.ndarray], tolerance: float) -> Timeline:
     axis, owner = _distinct(every, tolerance)
     owners = np.split(owner, np.cumsum([len(t) for t in term_times])[:-1])
     widths = [_width(np.bincount(o, minlength=len(axis))) for o in owners]
-    needed = [-(-np.bincount(o, minlength=len(axis)) // w) for o, w in zip(owners, widths, strict=True)]
+    needed = [
+        -(-np.bincount(o, minlength=len(axis)) // w) for o, w in zip(owners, widths, strict=True)
+    ]
     repeats = np.maximum(np.max(np.stack(needed), axis=0), 1)
     first = np.concatenate([[0], np.cumsum(repeats)[:-1]])
     times = np.repeat(axis, repeats)

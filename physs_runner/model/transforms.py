@@ -44,12 +44,16 @@ class Frame:
 
     def scale_space(self, space: np.ndarray) -> np.ndarray:
         """Scale places [..., X]."""
-        columns = [self.scaling.scale_values(n, space[..., k]) for k, n in enumerate(self.physics.space)]
+        columns = [
+            self.scaling.scale_values(n, space[..., k]) for k, n in enumerate(self.physics.space)
+        ]
         return np.stack(columns, axis=-1) if columns else np.asarray(space, float)
 
     def unscale_space(self, space: np.ndarray) -> np.ndarray:
         """Bring scaled places [..., X] back."""
-        columns = [self.scaling.unscale_values(n, space[..., k]) for k, n in enumerate(self.physics.space)]
+        columns = [
+            self.scaling.unscale_values(n, space[..., k]) for k, n in enumerate(self.physics.space)
+        ]
         return np.stack(columns, axis=-1) if columns else np.asarray(space, float)
 
     def jet_units(self, jets: Sequence[Jet]) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +128,9 @@ def is_linear(frame: Frame, expressions: Sequence[Expression]) -> bool:
     return all(e.linear and not random & set(e.parameters) for e in expressions)
 
 
-def output_transform(frame: Frame, outputs: Sequence[str]) -> tuple[tuple[Jet, ...], Transform, bool]:
+def output_transform(
+    frame: Frame, outputs: Sequence[str]
+) -> tuple[tuple[Jet, ...], Transform, bool]:
     """Jets, transform to scaled outputs, and whether it is linear."""
     expressions = [frame.physics.outputs[name] for name in outputs]
     zero = [constant(0.0, e.coordinates) for e in expressions]

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtri
 
+from physs_runner.physics.priors import Prior
 from physs_runner.prediction.predict import Fitted, parameter_posteriors
 
 LEVELS = np.asarray([0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975])
@@ -23,17 +24,18 @@ def parameter_table(fitted: Fitted) -> xr.Dataset:
         if spec.unit:
             about["units"] = spec.unit
         variables[spec.name] = (dims, value, about)
-    priors = {p.name: p for p in fitted.problem.physics.parameters if p.prior is not None}
+    priors = {p.name: p.prior for p in fitted.problem.physics.parameters if p.prior is not None}
+    units = {p.name: p.unit for p in fitted.problem.physics.parameters}
     for name, posterior in parameter_posteriors(fitted).items():
-        parameter = priors[name]
-        about = {"units": parameter.unit} if parameter.unit else {}
+        law, unit = priors[name], units[name]
+        about = {"units": unit} if unit else {}
         for kind, mean, sd in (("posterior", posterior.mean, posterior.sd), ("prior", 0.0, 1.0)):
-            moments = _moments(parameter.prior, mean, sd)
-            quantile = np.asarray(parameter.prior(jnp.asarray(mean + sd * ndtri(LEVELS))))
+            moments = _moments(law, mean, sd)
+            quantile = np.asarray(law(jnp.asarray(mean + sd * ndtri(LEVELS))))
             variables[f"{name}_{kind}_mean"] = ((), moments[0], about)
             variables[f"{name}_{kind}_sd"] = ((), moments[1], about)
             variables[f"{name}_{kind}_quantile"] = (("quantile",), quantile, about)
-        variables[f"{name}_prior_mean"][2]["law"] = parameter.prior.text
+        variables[f"{name}_prior_mean"] = ((), moments[0], {**about, "law": law.text})
     return xr.Dataset(variables, coords={"quantile": LEVELS})
 
 
@@ -52,7 +54,7 @@ def parameter_metrics(parameters: xr.Dataset) -> dict[str, float]:
     return found
 
 
-def _moments(law: object, mean: float, sd: float) -> tuple[float, float]:
+def _moments(law: Prior, mean: float, sd: float) -> tuple[float, float]:
     """Mean and standard deviation of law(z) for z ~ N(mean, sd^2), by quadrature."""
     weights = _WEIGHTS / _WEIGHTS.sum()
     values = np.asarray(law(jnp.asarray(mean + sd * _NODES)))
