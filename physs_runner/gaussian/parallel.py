@@ -7,6 +7,11 @@ so this pays on an accelerator and not on a CPU.
 
 Sites must not depend on the state they are shown: there is no predicted state before
 the scan has run. A pass that linearises on its way is sequential by nature.
+
+The covariance form multiplies covariances with precisions and loses as many digits as
+both have together: with a start of 1e6 and noise of 1e-12 it breaks down, and says so
+by results that are not finite. The square-root form has no such limit, but its
+derivative is the score it returns; it must not be differentiated through.
 """
 
 from __future__ import annotations
