@@ -19,6 +19,7 @@ from jax.scipy.linalg import solve_triangular
 from physs_runner.errors import DataError
 from physs_runner.inference import cvi
 from physs_runner.inference.protocol import Joint
+from physs_runner.inference.sites import Sites
 from physs_runner.inference.sources import StateSites
 from physs_runner.kernels.joint import time_cov
 from physs_runner.kernels.spatial import One, pair_cov
@@ -136,8 +137,10 @@ def _site_covariances(
     for k, (term, table) in enumerate(zip(model.terms, laid_out.tables[:-1], strict=True)):
         found = _readings(model, term, table, view.terms[k])
         readings.append({q: r for q, r in found.items() if q in group})
-        weights.append(_jet_weights(model, term, view.terms[k], sites[k][g].weight, group))
-        targets.append(sites[k][g].target.reshape(-1))
+        own = sites[k][g]
+        assert isinstance(own, Sites)  # others were refused before
+        weights.append(_jet_weights(model, term, view.terms[k], own.weight, group))
+        targets.append(own.target.reshape(-1))
     cross, known = [], []
     for left, A in zip(readings, weights, strict=True):
         seen = _jets_cov(view, left, looking, A, jets)  # [P, K, n, J]

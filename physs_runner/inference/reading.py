@@ -101,12 +101,10 @@ def pad_schedule(laid_out: Schedule, known: int) -> Schedule:
             table = _pad_table(table)
         slots = np.where(slots == size, table.size, slots)
         slots = np.pad(slots, (0, missing), constant_values=table.size)
-        tables.append(table._replace(slots=slots.astype(np.int32)))
-    return Schedule(
-        lengths=np.pad(lengths, (0, roomy(len(lengths)) - len(lengths))),
-        step=np.pad(np.asarray(laid_out.step), (0, missing)),  # zero is the step of length zero
-        tables=tuple(tables),
-    )
+        tables.append(table._replace(slots=jnp.asarray(slots.astype(np.int32))))
+    step = np.pad(np.asarray(laid_out.step), (0, missing))  # zero is the step of length zero
+    lengths = np.pad(lengths, (0, roomy(len(lengths)) - len(lengths)))
+    return Schedule(jnp.asarray(lengths), jnp.asarray(step), tuple(tables))
 
 
 def _pad_table(table: TermTable) -> TermTable:
@@ -115,17 +113,18 @@ def _pad_table(table: TermTable) -> TermTable:
     more_slots, more_places = roomy(size) - size, roomy(places) - places
     more_locations = roomy(len(table.locations)) - len(table.locations)
 
-    def widen(values: Array) -> np.ndarray:
+    def widen(values: Array) -> Array:
         rest = [(0, 0)] * (values.ndim - 2)
-        return np.pad(np.asarray(values), [(0, more_slots), (0, more_places), *rest], mode="edge")
+        widths = [(0, more_slots), (0, more_places), *rest]
+        return jnp.asarray(np.pad(np.asarray(values), widths, mode="edge"))
 
     locations = np.asarray(table.locations)
     fill = np.repeat(locations[-1:], more_locations, axis=0)
     return TermTable(
         slots=table.slots,
-        elapsed=np.pad(np.asarray(table.elapsed), (0, more_slots), mode="edge"),
+        elapsed=jnp.asarray(np.pad(np.asarray(table.elapsed), (0, more_slots), mode="edge")),
         site=widen(table.site),
-        locations=np.concatenate([locations, fill]),
+        locations=jnp.asarray(np.concatenate([locations, fill])),
         coordinates=widen(table.coordinates),
         target=_no_columns(table, more_slots, more_places),
         weight=_no_columns(table, more_slots, more_places),
@@ -133,10 +132,10 @@ def _pad_table(table: TermTable) -> TermTable:
     )
 
 
-def _no_columns(table: TermTable, slots: int, places: int) -> np.ndarray:
+def _no_columns(table: TermTable, slots: int, places: int) -> Array:
     """Give what a reader knows of targets: nothing."""
     size, width = table.site.shape
-    return np.zeros((size + slots, width + places, 0), table.elapsed.dtype)
+    return jnp.asarray(np.zeros((size + slots, width + places, 0), table.elapsed.dtype))
 
 
 def _read(
@@ -148,7 +147,6 @@ def _read(
     laid_out: Schedule,
 ) -> list[LocalMarginal]:
     """Give the components of every reader, laid out in slots."""
-    laid_out = jax.tree.map(jnp.asarray, laid_out)
     terms, known = (*model.terms, *readers), len(model.terms)
     view = evaluate(model, values, terms, laid_out.tables)
     parts: list[list[tuple[Array, Array]]] = [[] for _ in readers]
@@ -173,12 +171,11 @@ def _read(
         mean = jnp.concatenate([m for m, _ in parts[k]], axis=-1)
         cov = _block_diagonal([c for _, c in parts[k]])
         cov = cov if seen.residual is None else cov + seen.residual
-        outcome.append(components_of(model, term, table, seen.offset, values, mean, cov))
+        outcome.append(components_of(term, table, seen.offset, values, mean, cov))
     return outcome
 
 
 def components_of(
-    model: Model,
     term: Term,
     table: TermTable,
     offset: Array | None,
@@ -187,7 +184,7 @@ def components_of(
     cov: Array,
 ) -> LocalMarginal:
     """Turn marginals of local coordinates into marginals of a reader's components."""
-    if model.projected(term):
+    if offset is not None:  # the local coordinates are the components, up to this
         return LocalMarginal(mean + offset, cov)
 
     def there(coordinates: Array, mean: Array, cov: Array) -> LocalMarginal:
@@ -205,11 +202,11 @@ def in_order(marginal: LocalMarginal, order: np.ndarray) -> LocalMarginal:
     slot, place = np.nonzero(order >= 0)
     point = order[slot, place]
 
-    def pick(values: Array) -> np.ndarray:
+    def pick(values: Array) -> Array:
         laid_out = np.asarray(values)
         found = np.empty((len(point), *laid_out.shape[2:]), laid_out.dtype)
         found[point] = laid_out[slot, place]
-        return found
+        return jnp.asarray(found)
 
     return LocalMarginal(pick(marginal.mean), pick(marginal.cov))
 

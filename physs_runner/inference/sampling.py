@@ -54,7 +54,7 @@ def sample(
     reader: Term,
     key: Array,
     count: int,
-) -> np.ndarray:
+) -> Array:
     """Draw a reader's components jointly at all of its points [count, n, R]."""
     laid_out, timeline = schedule(model, (reader,))
     sizes = sum(latent.state_size for latent in model.latents)
@@ -70,7 +70,7 @@ def sample(
         flat = np.empty((batch, len(slot), laid.shape[-1]), laid.dtype)
         flat[:, order[slot, place]] = laid[:, slot, place]
         found.append(flat)
-    return np.concatenate(found)[:count]
+    return jnp.asarray(np.concatenate(found)[:count])
 
 
 def _draw(
@@ -99,7 +99,7 @@ def _draw(
             if seen.projection is not None:
                 jets = jnp.einsum("tnlj,tnj->tnl", seen.projection, jets)
             local = local + jets
-        if model.projected(reader):
+        if seen.offset is not None:
             return local + seen.offset
         transform = partial(_transform, reader, values)
         return jax.vmap(jax.vmap(transform))(local, table.coordinates)

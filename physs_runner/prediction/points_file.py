@@ -21,6 +21,7 @@ from physs_runner.datasets.timestamps import (
     TimeAxis,
     looks_like_stamps,
     parse_stamps,
+    stamp_of,
     stamps_to_numbers,
 )
 from physs_runner.errors import DataError
@@ -173,7 +174,7 @@ def _times(column: pd.Series, dataset: Dataset, config: Any, file: str) -> np.nd
         column=str(column.name), unit=unit, format=columns.time.format if columns else None
     )
     stamps = parse_stamps(column, given, file)
-    return stamps_to_numbers(stamps, TimeAxis(unit, pd.Timestamp(origin)))
+    return stamps_to_numbers(stamps, TimeAxis(unit, stamp_of(origin, "time_origin")))
 
 
 def _numbers(column: pd.Series, file: str) -> np.ndarray:

@@ -89,7 +89,8 @@ def save_model(fitted: Fitted, path: Path) -> None:
             arrays[f"train/{name}"] = dataset.train[name].values
     arrays["about"] = np.asarray(json.dumps(_about(dataset)))
     with written_whole(path) as temporary:
-        np.savez_compressed(temporary, **arrays)  # the ending stays .npz, which NumPy insists on
+        # The temporary name ends in .npz too, which NumPy insists on.
+        np.savez_compressed(temporary, allow_pickle=False, **arrays)
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:

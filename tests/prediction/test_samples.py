@@ -23,13 +23,12 @@ from physs_runner.prediction.samples import (
 
 COUNT = 600
 
-# A nonlinear system whose latents have a posterior each, and exact dense inference.
+# Two latents that have a posterior each, and exact dense inference.
 PROBLEMS = {
     "mean field": (
         "dataset=lotka_volterra",
-        "physics=lotka_volterra",
+        "physics=none",
         "approximation.posterior=mean_field",
-        "physics.collocation.count=8",
         "inference.start=prior",
     ),
     "exact": ("inference=exact", "physics=none", "dataset.train_count=10"),
