@@ -17,6 +17,7 @@ from jax import Array
 from physs_runner.gaussian.steps import Gaussian, Information, Rows
 
 Multiply = Callable[[Array], Array]
+Speak = Callable[[Array, Gaussian], tuple[Rows | Information, Any]]
 
 
 class Source(NamedTuple):
@@ -33,7 +34,7 @@ class Source(NamedTuple):
 
     slots: Array
     size: int
-    site: Callable[[Array, Gaussian], tuple[Rows | Information, Any]] | None
+    site: Speak | None
     emit: Callable[[Array, Array, Multiply], Any]
 
 

@@ -89,15 +89,6 @@ def half_log_det(chol: Array) -> Array:
     return jnp.sum(jnp.log(jnp.diagonal(chol, axis1=-2, axis2=-1)), axis=-1)
 
 
-def triangularise(a: Array) -> Array:
-    """Give a lower triangular L with L L' = a a', for a of shape [n, m] with any m."""
-    n, m = a.shape[-2:]
-    if m < n:
-        a = jnp.concatenate([a, jnp.zeros((*a.shape[:-1], n - m), a.dtype)], axis=-1)
-    r = jnp.linalg.qr(jnp.swapaxes(a, -1, -2), mode="r")
-    return jnp.swapaxes(r, -1, -2)
-
-
 def compress_rows(weight: Array, target: Array) -> tuple[Array, Array]:
     """Shorten least-squares rows without changing their normal equations.
 

@@ -75,13 +75,11 @@ def _gather_rows(
     parts = [Rows(jnp.zeros((length, 1, states), dtype), jnp.zeros((length, 1), dtype))]
     level = jnp.zeros((), dtype)
 
-    def rows_at(source: Source, slot: Array) -> tuple[Rows, Array]:
-        return as_rows(source.site(slot, unseen)[0])
-
     for source in sources:
         if source.site is None:
             continue
-        rows, levels = jax.vmap(partial(rows_at, source))(jnp.arange(source.size + 1))
+        sites, _ = jax.vmap(source.site, in_axes=(0, None))(jnp.arange(source.size + 1), unseen)
+        rows, levels = jax.vmap(as_rows)(sites)
         parts.append(jax.tree.map(lambda leaf, s=source.slots: leaf[s], rows))
         level = level + jnp.sum(levels[source.slots])
     if len(parts) > 1:

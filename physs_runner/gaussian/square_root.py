@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from physs_runner.gaussian.chain import PriorScore, Smoothed, Source
+from physs_runner.gaussian.chain import PriorScore, Smoothed, Source, Speak
 from physs_runner.gaussian.chunks import (
     Step,
     emit_if_read,
@@ -96,18 +96,18 @@ def _forward(
     after, log_norm, said = predicted, jnp.zeros((), mean.dtype), []
     for source, slot in zip(sources, step.slots, strict=True):
         if source.site is not None:
-            after, gained, rows = _take_in(source, slot, after)
+            after, gained, rows = _take_in(source.site, source.size, slot, after)
             log_norm = log_norm + gained
             said.append(rows)
     return after, (log_norm, _Trace(state, predicted, after, tuple(said)))
 
 
-def _take_in(source: Source, slot: Array, state: Root) -> tuple[Root, Array, Rows]:
+def _take_in(speak: Speak, size: int, slot: Array, state: Root) -> tuple[Root, Array, Rows]:
     """Update a state with one source's site; skip the work where there is none."""
 
     def update(state: Root) -> tuple[Root, Array, Rows]:
         # The covariance is formed only for a source that linearises about the state.
-        site, _ = source.site(slot, Gaussian(state.mean, state.root @ state.root.T))
+        site, _ = speak(slot, Gaussian(state.mean, state.root @ state.root.T))
         rows, level = as_rows(site)
         updated, log_norm = update_root(state, rows)
         return updated, log_norm + level, rows
@@ -116,7 +116,7 @@ def _take_in(source: Source, slot: Array, state: Root) -> tuple[Root, Array, Row
         shapes = jax.eval_shape(update, state)[1:]
         return state, *jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
-    return lax.cond(slot < source.size, update, skip, state)
+    return lax.cond(slot < size, update, skip, state)
 
 
 def _backward(
