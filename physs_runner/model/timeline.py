@@ -14,6 +14,9 @@ import numpy as np
 # Times closer than this share of the whole range are one time.
 RESOLUTION = 1e-10
 
+# A step of the chain costs about as much as this many places of a row.
+STEP_COST = 4
+
 
 class Rows(NamedTuple):
     """A term's points in rows.
@@ -89,14 +92,20 @@ def _distinct(times: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarr
 
 
 def _width(counts: np.ndarray) -> int:
-    """Choose how many points a row holds, so that at most half the places are padding."""
+    """Choose how many points a row holds: the cheapest with at most half of it padding.
+
+    A row costs its places and, with them, a step of the chain.
+    """
     present = counts[counts > 0]
     if present.size == 0:
         return 1
-    widest = int(present.max())
-    if widest * present.size <= 2 * present.sum():
-        return widest
-    return int(np.ceil(present.mean()))
+    best, least = 1, np.inf
+    for width in np.unique(np.append(present, 1)):
+        rows = int(np.sum(-(-present // width)))
+        cost = rows * (width + STEP_COST)
+        if rows * width <= 2 * present.sum() and cost < least:
+            best, least = int(width), cost
+    return best
 
 
 def _rows(owner: np.ndarray, width: int, first: np.ndarray, length: int) -> Rows:
