@@ -56,7 +56,7 @@ def _closest_pair(points: np.ndarray) -> tuple[float, str]:
     """Find the closest two sites."""
     if len(points) < 2:
         return float("nan"), "(only one)"
-    distances, neighbours = KDTree(points).query(points, k=2)
+    distances, neighbours = map(np.asarray, KDTree(points).query(points, k=2))
     first = int(np.argmin(distances[:, 1]))
     second = int(neighbours[first, 1])
 

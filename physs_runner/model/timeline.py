@@ -100,7 +100,9 @@ def _width(counts: np.ndarray) -> int:
     if present.size == 0:
         return 1
     best, least = 1, np.inf
-    for width in np.unique(np.append(present, 1)):
+    doubled = 2 ** np.arange(int(np.log2(present.max())) + 1)
+    candidates = np.unique([*doubled, int(present.max()), int(np.ceil(present.mean()))])
+    for width in candidates:
         rows = int(np.sum(-(-present // width)))
         cost = rows * (width + STEP_COST)
         if rows * width <= 2 * present.sum() and cost < least:
