@@ -56,11 +56,12 @@ def _closest_pair(points: np.ndarray) -> tuple[float, str]:
     """Find the closest two sites."""
     if len(points) < 2:
         return float("nan"), "(only one)"
-    distances, neighbours = map(np.asarray, KDTree(points).query(points, k=2))
-    first = int(np.argmin(distances[:, 1]))
-    second = int(neighbours[first, 1])
+    found = KDTree(points).query(points, k=2)
+    distances, neighbours = np.asarray(found[0])[:, 1], np.asarray(found[1])[:, 1]
+    first = int(np.argmin(distances))
+    second = int(neighbours[first])
 
     def show(point: np.ndarray) -> str:
         return "(" + ", ".join(f"{x:.4g}" for x in point) + ")"
 
-    return float(distances[first, 1]), f"{show(points[first])} and {show(points[second])}"
+    return float(distances[first]), f"{show(points[first])} and {show(points[second])}"
