@@ -41,7 +41,7 @@ def update_every_way(state: Gaussian, rows: Rows) -> tuple:
 @given(rank=st.integers(0, 3), seed=st.integers(0, 2**32 - 1))
 def test_information_form_updates_like_rows(rank: int, seed: int) -> None:
     """Adding rows up, singular or zero as they may be, changes no update or normaliser."""
-    rows, state = make_rows(7, 3, rank, seed), make_state(3, seed + 1)
+    rows, state = make_rows(9, 3, rank, seed), make_state(3, seed + 1)
     (direct, log_norm), (indirect, other), _ = update_every_way(state, rows)
     assert_close(other, log_norm, DIFFERENT_FACTORISATION, scale=1 + abs(float(log_norm)))
     assert_close(indirect.mean, direct.mean, DIFFERENT_FACTORISATION)
@@ -51,8 +51,8 @@ def test_information_form_updates_like_rows(rank: int, seed: int) -> None:
 @settings(deadline=None, max_examples=50, derandomize=True)
 @given(rank=st.integers(0, 3), seed=st.integers(0, 2**32 - 1))
 def test_shortened_rows_update_alike(rank: int, seed: int) -> None:
-    """Reflecting seven rows on three states to four changes no update or normaliser."""
-    rows, state = make_rows(7, 3, rank, seed), make_state(3, seed + 1)
+    """Reflecting nine rows on three states to four changes no update or normaliser."""
+    rows, state = make_rows(9, 3, rank, seed), make_state(3, seed + 1)
     (direct, log_norm), _, (indirect, other) = update_every_way(state, rows)
     assert_close(other, log_norm, SAME_ALGEBRA, scale=1 + abs(float(log_norm)))
     assert_close(indirect.mean, direct.mean, SAME_ALGEBRA)
@@ -73,7 +73,7 @@ def differentiate_every_way(state: Gaussian, rows: Rows, mix: jax.Array) -> tupl
 @pytest.mark.parametrize("rank", [0, 1, 3])
 def test_forms_have_the_gradient_of_rows(rank: int) -> None:
     """Derivatives through either form are those through plain rows, at any rank."""
-    rows, state = make_rows(7, 3, rank, 10), make_state(3, 11)
+    rows, state = make_rows(9, 3, rank, 10), make_state(3, 11)
     mix = jnp.asarray(np.random.default_rng(12).normal(size=(3, 3)))
     for direct, added_up, shortened in differentiate_every_way(state, rows, mix):
         assert_close(added_up, direct, DIFFERENT_FACTORISATION, scale=1.0)

@@ -54,6 +54,18 @@ CLOSED = {
 }
 
 
+def jet_table(kernel: Any, order: int, t: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Covariances of all pairs of derivatives up to an order, at pairs of times."""
+
+    @jax.jit
+    def table(t: jax.Array, u: jax.Array) -> jax.Array:
+        orders = range(order + 1)
+        rows = [[jax.vmap(partial(jet_cov, kernel, a, b))(t, u) for b in orders] for a in orders]
+        return jnp.stack([jnp.stack(row) for row in rows])
+
+    return np.asarray(table(t, u))
+
+
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("dt", [0.0, 1e-3, 0.4, 3.0])
 def test_transition_is_the_matrix_exponential(name: str, dt: float) -> None:
@@ -116,21 +128,19 @@ def test_state_space_covariance_is_the_closed_form(name: str) -> None:
     """Every pair of derivatives at any two times has the covariance of the kernel."""
     kernel = STATIONARY[name]
     kappa, order = CLOSED[name]
+    t, u = np.array([0.0, 0.9, 0.2]), np.array([0.0, 0.3, 1.1])
+    found = jet_table(kernel, order, t, u)
+    spread = np.sqrt(np.einsum("aat->at", jet_table(kernel, order, t, t)))
     for left in range(order + 1):
         for right in range(order + 1):
-            for t, u in ((0.0, 0.0), (0.9, 0.3), (0.2, 1.1)):
-                with mpmath.workdps(40):
-                    lag = mpmath.mpf(t) - mpmath.mpf(u)
-                    exact = float((-1) ** right * lag_derivative(kappa, left + right, lag))
-                found = float(jet_cov(kernel, left, right, number(t), number(u)))
-                size = np.sqrt(
-                    float(jet_cov(kernel, left, left, number(t), number(t)))
-                    * float(jet_cov(kernel, right, right, number(t), number(t)))
-                )
-                # A periodic kernel's series is cut: nine harmonics, and three derivatives
-                # multiply the remainder by their frequencies.
-                tolerance = 1e-5 if name == "periodic" else SAME_ALGEBRA
-                assert_close(found, exact, tolerance, scale=size)
+            with mpmath.workdps(40):
+                lags = [mpmath.mpf(a) - mpmath.mpf(b) for a, b in zip(t, u, strict=True)]
+                values = [(-1) ** right * lag_derivative(kappa, left + right, r) for r in lags]
+            # A periodic kernel's series is cut: nine harmonics, and three derivatives
+            # multiply the remainder by their frequencies.
+            tolerance = 1e-5 if name == "periodic" else SAME_ALGEBRA
+            scale = float(spread[left, 0] * spread[right, 0])
+            assert_close(found[left, right], np.array(values, float), tolerance, scale=scale)
 
 
 def test_periodic_series_converges_to_the_kernel() -> None:
@@ -162,7 +172,7 @@ def test_integrated_wiener_noise_is_the_integral(order: int) -> None:
     assert_positive_semidefinite(tiny / np.outer(spread, spread))
 
 
-def test_product_refuses_no_start_but_its_noise_follows_it() -> None:
+def test_product_of_stationary_kernels_is_stationary() -> None:
     """A product's marginal covariance stays put when both parts are stationary."""
     kernel = STATIONARY["product"]
     A, Q = kernel.transition(number(0.3)), kernel.process_noise(number(0.3))
@@ -180,13 +190,11 @@ def test_chain_covariance_is_the_jet_covariance(name: str) -> None:
     joint = joint_cov(np.asarray(A), np.asarray(Q), np.asarray(kernel.initial_cov()))
     d = kernel.dim
     rows = np.asarray(kernel.derivatives(1))
-    for i, t in enumerate(times):
-        for j, u in enumerate(times):
-            block = rows @ joint[i * d : (i + 1) * d, j * d : (j + 1) * d] @ rows.T
-            found = [
-                [float(jet_cov(kernel, a, b, number(t), number(u))) for b in (0, 1)] for a in (0, 1)
-            ]
-            assert_close(np.array(found), block, SAME_ALGEBRA, scale=float(np.max(np.abs(joint))))
+    t, u = (x.ravel() for x in np.meshgrid(times, times, indexing="ij"))
+    found = jet_table(kernel, 1, t, u).reshape(2, 2, len(times), len(times))
+    blocks = joint.reshape(len(times), d, len(times), d)
+    expected = np.einsum("ai,tiuj,bj->abtu", rows, blocks, rows)
+    assert_close(found, expected, SAME_ALGEBRA, scale=float(np.max(np.abs(joint))))
 
 
 def test_jet_covariance_of_the_squared_exponential() -> None:
