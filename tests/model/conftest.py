@@ -18,10 +18,3 @@ def quick_compilation() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", True)
     yield
     jax.config.update("jax_disable_most_optimizations", False)
-
-
-@pytest.fixture(autouse=True)
-def shapes_as_in_a_run() -> Iterator[None]:
-    """Whole problems mix a term's arrays with quadrature nodes, by broadcasting."""
-    with jax.numpy_rank_promotion("allow"):
-        yield

@@ -36,7 +36,7 @@ def test_probit_probability_is_scipys() -> None:
 def test_whitened_residual_and_root_are_derivatives(name: str) -> None:
     """At a point, root squared is the curvature and residual times root the score."""
     likelihood = LIKELIHOODS[name]
-    residual, root = likelihood.whitened(H, jnp.zeros(3), Y, SCALE)
+    residual, root = jax.vmap(likelihood.whitened)(H, jnp.zeros(3), Y, SCALE)
     score = jax.vmap(jax.grad(likelihood.log_prob))(H, Y, SCALE)
     curvature = jax.vmap(jax.hessian(likelihood.log_prob))(H, Y, SCALE)
     assert_close(residual * root, score, SAME_ALGEBRA)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.cases.problems import predictions, read_config, table_dataset
-from support.closeness import DIFFERENT_FACTORISATION, SAME_ALGEBRA, assert_close
+from support.cases.problems import posterior, read_config, table_dataset
+from support.closeness import SAME_ALGEBRA, assert_close
 
 from physs_runner.datasets.registry import read_dataset
 from physs_runner.model.build import build_problem
@@ -20,6 +20,7 @@ from physs_runner.model.parameters import (
     initial_values,
     unconstrain,
 )
+from physs_runner.prediction.predict import parameter_posteriors
 
 RANGES = {
     "none": st.floats(-1e6, 1e6),
@@ -106,25 +107,24 @@ def test_parameter_without_a_prior_is_a_hyperparameter() -> None:
     )
 
 
-def test_unseen_static_latent_keeps_its_prior() -> None:
-    """A parameter that enters linearly is learned as the slope of a regression is.
+def test_parameter_with_a_prior_is_learned() -> None:
+    """A residual b*u - u = 0 says that b = 1 where u is known not to be zero.
 
-    With u the time itself, the residual b*u - u = 0 says b = 1: conjugate in b once u is
-    known, so that data on u and a vague normal prior leave b at 1.
+    The prior is b = 10 z, so that the posterior of z has mean 0.1 and the width that
+    residual and data noise of 1e-2 at ten places leave, over 10.
     """
     config = read_config(
         "physics=none",
-        "+physics.parameters={b: {value: 0.5, prior: 'normal(0, 10)'}}",
+        "+physics.parameters={b: {prior: 'normal(0, 10)'}}",
         "+physics.residuals={slope: b*u - u}",
-        "+physics.latents=[u]",
-        "+physics.collocation={count: 5, noise: 1e-4}",
+        "physics.latents=[u]",
+        "+physics.collocation={count: 5, include_data: true, noise: 1e-4}",
         "noise.variance=1e-4",
-        "inference.start=eks",
+        "kernel/space=none",
     )
     times = np.linspace(1.0, 2.0, 6)
-    dataset = table_dataset({"t": times}, {"u": times})
-    problem = build_problem(config, dataset)
+    problem = build_problem(config, table_dataset({"t": times}, {"u": times}))
     assert problem.model.names == ("u", "b")
-    found = predictions(config, dataset, ["u"], np.asarray([[1.5]]), steps=20)
-    assert_close(found.mean, [[1.5]], 1e-2)  # noise of 1e-2 on the data
-    assert DIFFERENT_FACTORISATION < found.sd[0, 0] < 1e-2
+    found = parameter_posteriors(posterior(problem, config, steps=20))["b"]
+    assert abs(found.mean - 0.1) < 6 * found.sd
+    assert 1e-5 < found.sd < 1e-3

@@ -29,7 +29,7 @@ def settings_in_units(time: float, space: float, output: float, noise: float) ->
     ]
 
 
-@pytest.mark.parametrize("physics", ["heat_1d", "burgers"])
+@pytest.mark.parametrize("physics", [pytest.param("heat_1d", marks=pytest.mark.slow), "burgers"])
 def test_scaled_problem_predicts_as_the_unscaled_one(physics: str) -> None:
     """Means and deviations of values and derivatives agree in physical units."""
     common = [f"physics={physics}", "kernel/time=matern52", "kernel/space=rbf",
