@@ -76,6 +76,12 @@ def _check_kernels(config: RunConfig) -> None:
                 f"rbf has no finite state, so inference {config.inference.name} cannot use it; "
                 "use kernel/time=matern72, or inference=exact or inference=dense_vi",
             )
+        if kernel.name == "product" and any(part.name == "iwp" for part in kernel.parts):
+            raise ConfigError(
+                f"{key}.parts",
+                "a product needs stationary members, but one is an integrated Wiener process; "
+                "use a sum, or a Matern kernel in its place",
+            )
     for key, kernel in _space_kernels(config.kernel.space, "kernel.space"):
         _check_parts(key, kernel)
 
@@ -201,6 +207,12 @@ def _check_inference(config: RunConfig) -> None:
             f"inference {inference.name} has no spatial features; use approximation=full"
             + (" and inference.inducing=NUMBER" if inference.name == "dense_vi" else ""),
         )
+    if inference.gradient == "autodiff" and inference.chain.form == "square_root":
+        raise ConfigError(
+            "inference.gradient",
+            "the square-root form is not differentiated through; use inference.gradient=identity "
+            "or inference.chain.form=covariance",
+        )
     if inference.inducing is not None and inference.name != "dense_vi":
         raise ConfigError(
             "inference.inducing",
@@ -210,6 +222,12 @@ def _check_inference(config: RunConfig) -> None:
 
 def _check_exact(config: RunConfig) -> None:
     physics = config.physics
+    if config.approximation.posterior == "mean_field" and len(physics.latents) > 1:
+        raise ConfigError(
+            "approximation.posterior",
+            "exact inference keeps all correlations; use approximation.posterior=full or "
+            "inference=cvi",
+        )
     for equation in physics.equations:
         where = f"{equation.kind} {equation.name}"
         if equation.likelihood == "probit":

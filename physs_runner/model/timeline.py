@@ -101,7 +101,8 @@ def _width(counts: np.ndarray) -> int:
         return 1
     best, least = 1, np.inf
     doubled = 2 ** np.arange(int(np.log2(present.max())) + 1)
-    candidates = np.unique([*doubled, int(present.max()), int(np.ceil(present.mean()))])
+    others = np.asarray([present.max(), np.ceil(present.mean())], dtype=int)
+    candidates = np.unique(np.concatenate([doubled, others]))
     for width in candidates:
         rows = int(np.sum(-(-present // width)))
         cost = rows * (width + STEP_COST)
