@@ -140,5 +140,4 @@ COMMANDS = {
     "list": Command("show recent runs", _tracking("list")),
     "ui": Command("open the MLflow page on the embedded store", _tracking("ui")),
     "sync": Command("send a run's folder to the tracking server again", _tracking("sync")),
-    "resume": Command("continue a run that was interrupted", _tracking("resume")),
 }
