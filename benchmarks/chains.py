@@ -37,17 +37,21 @@ def peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def make_chain(length: int, copies: int, dim: int, rows: int) -> tuple[Layout, ChainPrior, Source]:
-    """Make a chain with ``rows`` observations of random features at every time."""
-    kernel = Matern(jnp.asarray(1.0), jnp.asarray(1.0), dim - 1)
-    lengths = jnp.asarray([0.0, 0.05])
-    step = jnp.asarray(np.concatenate([[0], np.ones(length - 1)]), jnp.int32)
-    prior = ChainPrior(
+def regular_prior(kernel: Matern, length: int, spacing: float) -> ChainPrior:
+    """Give the prior of a process over evenly spaced times."""
+    lengths = jnp.asarray([0.0, spacing])
+    return ChainPrior(
         (jax.vmap(kernel.transition)(lengths),),
         (jax.vmap(kernel.process_noise)(lengths),),
         (kernel.initial_cov(),),
-        step,
+        jnp.asarray(np.concatenate([[0], np.ones(length - 1)]), jnp.int32),
     )
+
+
+def make_chain(length: int, copies: int, dim: int, rows: int) -> tuple[Layout, ChainPrior, Source]:
+    """Make a chain with ``rows`` observations of random features at every time."""
+    kernel = Matern(jnp.asarray(1.0), jnp.asarray(1.0), dim - 1)
+    prior = regular_prior(kernel, length, 0.05)
     layout = (Block(copies, dim),)
     states = state_size(layout)
     rng = np.random.default_rng(0)
@@ -151,14 +155,7 @@ def million_steps() -> dict[str, float]:
     """Smooth a damped oscillator over a million steps with 10,000 observations."""
     length, observed = 1_000_000, 10_000
     kernel = Matern(jnp.asarray(2.0), jnp.asarray(1.0), 2)
-    lengths = jnp.asarray([0.0, 0.001])
-    step = jnp.asarray(np.concatenate([[0], np.ones(length - 1)]), jnp.int32)
-    prior = ChainPrior(
-        (jax.vmap(kernel.transition)(lengths),),
-        (jax.vmap(kernel.process_noise)(lengths),),
-        (kernel.initial_cov(),),
-        step,
-    )
+    prior = regular_prior(kernel, length, 0.001)
     times = 0.001 * np.arange(length)
     at = np.linspace(0, length - 1, observed).astype(int)
     rng = np.random.default_rng(0)
