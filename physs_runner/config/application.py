@@ -144,6 +144,7 @@ def _hand_to_hydra(argv: list[str], request: Request) -> int:
     from hydra.errors import HydraException
 
     from physs_runner.config.composition_errors import explain
+    from physs_runner.tracking.sweep_callback import sweeps_closed
 
     store_defaults()
     # Hydra raises instead of printing its own traceback; the caller prints a sentence.
@@ -153,7 +154,8 @@ def _hand_to_hydra(argv: list[str], request: Request) -> int:
         config_path=str(conf_directory()), config_name=CONFIG_NAME, version_base="1.3"
     )(_job)
     try:
-        application()
+        with sweeps_closed():
+            application()
     except JobFailed:
         return 1
     except SystemExit as end:
@@ -189,6 +191,9 @@ def _job(composed: Any) -> float | None:
         text = _failure_text(error, directory)
         sys.stderr.write(f"physs: {text}\n")
         if settings.mode == RunMode.MULTIRUN:
+            from physs_runner.tracking.sweep_callback import record_refused
+
+            record_refused(composed, directory, text)
             raise JobFailed(text) from None  # the other jobs go on; the sweep ends with code 1
         raise SystemExit(1) from None  # past Hydra's own report
 

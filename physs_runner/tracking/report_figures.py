@@ -31,8 +31,7 @@ def parallel_coordinates(
     colours = _colours(last)
     for line, colour in zip(heights, colours, strict=True):
         axes.plot(range(len(names) + 1), line, color=colour, alpha=0.8)
-    for level in np.linspace(0, 1, 5):
-        label = f"{low + level * (high - low):.3g}"
+    for level, label in zip(np.linspace(0, 1, 5), _labels(low, high), strict=True):
         axes.annotate(label, (len(names), level), (4, 0), textcoords="offset points", va="center")
     for place in range(len(names) + 1):
         axes.axvline(place, color="0.6", linewidth=0.8, zorder=0)
@@ -84,6 +83,16 @@ def _heights(axes: Any, place: int, rows: Sequence[RunRow], name: str) -> np.nda
         height = heights[texts.index(text)]
         axes.annotate(text, (place, height), (4, 2), textcoords="offset points", fontsize=8)
     return heights
+
+
+def _labels(low: float, high: float) -> list[str]:
+    """Return five evenly spaced values as text, with digits enough to tell them apart."""
+    values = np.linspace(low, high, 5)
+    for digits in range(3, 16):
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len(set(texts)) == len(texts):
+            return texts
+    return [f"{low:.3g}"] * 5
 
 
 def _colours(levels: np.ndarray) -> Any:

@@ -115,13 +115,19 @@ def grouped(rows: Sequence[RunRow], by: Sequence[str]) -> list[Group]:
     return sorted(found, key=lambda group: [_sortable(part) for part in group.key])
 
 
-def varying(rows: Sequence[RunRow]) -> list[str]:
-    """Return the parameters in which runs differ, leaving out seeds and the like."""
+def varying(rows: Sequence[RunRow], *, seeds: bool = False) -> list[str]:
+    """Return the parameters in which runs differ, leaving out names, devices and the like.
+
+    Args:
+        rows: the runs.
+        seeds: whether the seed counts as a difference.
+    """
     names = sorted({name for row in rows for name in row.params})
     return [
         name
         for name in names
-        if not _INCIDENTAL.match(name) and len({row.params.get(name) for row in rows}) > 1
+        if ((seeds and name == "seed") or not _INCIDENTAL.match(name))
+        and len({row.params.get(name) for row in rows}) > 1
     ]
 
 

@@ -201,13 +201,15 @@ def open_tracker(
     """
     record = RunRecord(directory)
     record.directory.mkdir(parents=True, exist_ok=True)
+    parent = find_parent(record.directory)
     info = RunInfo(
         name=name,
-        experiment=config.experiment or experiment or name,
+        # The UI nests a run under its parent only inside one experiment.
+        experiment=_experiment_of(parent) or config.experiment or experiment or name,
         params={key: str(value) for key, value in params.items()},
         tags={**provenance(), **{key: str(value) for key, value in tags.items()}},
         destination=choose(config.name, config.uri, outputs=outputs),
-        parent=find_parent(record.directory),
+        parent=parent,
         system_metrics=config.system_metrics,
     )
     info = replace(info, tags={"experiment": info.experiment, **info.tags})
@@ -222,3 +224,10 @@ def open_tracker(
     )
     tracker.start()
     return tracker
+
+
+def _experiment_of(parent: str | None) -> str | None:
+    """Return the experiment of a parent's record, None where there is none."""
+    if parent is None or not RunRecord(parent).exists:
+        return None
+    return RunRecord(parent).info().experiment

@@ -68,16 +68,22 @@ def open_sweep(
     )
 
 
-def close_sweep(tracker: Tracker, goal: Goal) -> list[RunRow]:
-    """Summarise a sweep from its jobs' directories, end its parent run and return the jobs."""
-    record = tracker.record
-    jobs = job_rows(record.directory.parent)
-    summarise(jobs, goal, record)
-    bad = [row for row in jobs if row.status != "FINISHED"]
-    if bad or not jobs:
-        tracker.finish("FAILED", f"{len(bad)} of {len(jobs)} jobs did not finish.")
-    else:
-        tracker.finish("FINISHED")
+def close_sweep(tracker: Tracker, goal: Goal, *, interrupted: bool = False) -> list[RunRow]:
+    """Summarise a sweep from its jobs' directories, end its parent run and return the jobs.
+
+    Whatever goes wrong in the summary, the parent run ends.
+    """
+    with tracker:
+        record = tracker.record
+        jobs = job_rows(record.directory.parent)
+        summarise(jobs, goal, record)
+        bad = [row for row in jobs if row.status != "FINISHED"]
+        if interrupted:
+            tracker.finish("KILLED", "The sweep was interrupted.")
+        elif not jobs:
+            tracker.finish("FAILED", "No job was started.")
+        elif bad:
+            tracker.finish("FAILED", f"{len(bad)} of {len(jobs)} jobs did not finish.")
     return jobs
 
 
@@ -104,7 +110,7 @@ def summarise(rows: Sequence[RunRow], goal: Goal, record: RunRecord) -> None:
     """Write the table, the description, the parallel-coordinates figure and the best metrics."""
     from physs_runner.tracking.report_figures import parallel_coordinates
 
-    names = varying(rows) or [n for n in ("seed",) if any(n in row.params for row in rows)]
+    names = varying(rows, seeds=True)
     metrics = list(dict.fromkeys([goal.metric, *usual_metrics(rows)]))
     metrics = [name for name in metrics if any(name in row.metrics for row in rows)]
     best = best_of(rows, goal)

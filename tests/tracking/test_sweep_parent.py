@@ -35,6 +35,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 from physs_runner.tracking.params import flatten
 from physs_runner.tracking.session import open_tracker
+from physs_runner.tracking.sweep_callback import sweeps_closed
 
 @hydra.main(version_base="1.3", config_path=".", config_name="config")
 def app(config):
@@ -48,7 +49,8 @@ def app(config):
             raise ValueError("x is negative")
         tracker.record.write_metrics({"test/rmse": (config.x - 2.0) ** 2})
 
-app()
+with sweeps_closed():
+    app()
 """
 
 
