@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 
 from physs_runner.config.schema import DeviceConfig
 from physs_runner.errors import ConfigError
+
+CACHE_BYTES = 2 * 2**30  # of compiled programs that are kept
 
 
 def use_device(config: DeviceConfig, dtype: str) -> str:
@@ -40,13 +41,28 @@ def _use_compilation_cache() -> None:
     if os.environ.get("PHYSS_COMPILATION_CACHE") == "off":
         return
     root = os.environ.get("PHYSS_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    folder = Path(root) if root else Path.home() / ".cache"
+    folder = (Path(root) if root else Path.home() / ".cache") / "physs_runner" / "jax"
     try:
-        (folder / "physs_runner" / "jax").mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        trim(folder, CACHE_BYTES)
     except OSError:
         return  # a run without a cache only starts more slowly
-    jax.config.update("jax_compilation_cache_dir", str(folder / "physs_runner" / "jax"))
+    jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-    if find_spec("filelock") is not None:  # which JAX needs to keep a cache within bounds
-        jax.config.update("jax_compilation_cache_max_size", 2 * 2**30)
+
+
+def trim(folder: Path, limit: int) -> None:
+    """Delete the files of a folder that were used longest ago until it is within a limit.
+
+    JAX can bound its cache itself, but then a process that dies between the two files of
+    an entry leaves a cache that takes no entries ever after.
+    """
+    found = [(path, path.stat()) for path in folder.iterdir() if path.is_file()]
+    found.sort(key=lambda entry: max(entry[1].st_atime, entry[1].st_mtime))
+    size = sum(stat.st_size for _, stat in found)
+    for path, stat in found:
+        if size <= limit:
+            return
+        path.unlink(missing_ok=True)  # another process may trim at the same time
+        size -= stat.st_size
