@@ -89,8 +89,10 @@ def fit(
         carry, (active, metrics) = run(carry, _rows(plan, done, count, batch, key, dtype))
         kept = np.asarray(active)
         history.append({name: np.asarray(value)[kept] for name, value in metrics.items()})
+        steps = step_sizes(plan, done, history[-1]["boldness"], config.learning_rate)
         done += int(np.sum(kept))
-        report(done, total, history[-1])
+        seconds = np.full(np.sum(kept), (time.perf_counter() - asked) / count)
+        report(done, total, {**history[-1], **steps, "iteration_s": seconds})
         _check(int(carry.failures), config, done)
         pace = _pace((time.perf_counter() - asked) / count, batch)
     stopped = bool(carry.stopped)
@@ -115,6 +117,17 @@ def fit(
         train_seconds=train_seconds,
         diagnostics={k: v for k, v in last.items() if k not in fixed and k != "objective"},
     )
+
+
+def step_sizes(
+    plan: Plan, first: int, boldness: np.ndarray, learning_rate: float
+) -> dict[str, np.ndarray]:
+    """Give the steps that were taken from an iteration on: natural ones and the optimiser's."""
+    rows = slice(first, first + len(boldness))
+    return {
+        "step_size": plan.natural[rows] * boldness,
+        "learning_rate": plan.rate[rows] * learning_rate * boldness,
+    }
 
 
 def _batch_of(iterate: Callable) -> Callable:

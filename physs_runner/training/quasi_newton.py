@@ -55,6 +55,12 @@ class _Search:
     failures: int = 0
     shortened: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
+    since: float = field(default_factory=time.perf_counter)
+
+    def lap(self) -> float:
+        """Return the seconds since the last call, or since the search began."""
+        before, self.since = self.since, time.perf_counter()
+        return self.since - before
 
 
 def fit_quasi_newton(
@@ -169,11 +175,13 @@ def _search(search: _Search, free: np.ndarray, iterations: int) -> bool:
     def accept(intermediate_result: OptimizeResult) -> None:
         flat = _put(search.accepted.flat, free, intermediate_result.x)
         trial = search.tried.get(flat.tobytes())
+        length = float(np.linalg.norm(flat - search.accepted.flat))
         search.accepted = trial or search.attempt(flat, search.accepted.found.next_state)
         search.tried.clear()
         row = {name: float(v) for name, v in search.accepted.found.metrics().items()}
         search.history.append(row)
-        search.report(len(search.history), total, {k: np.asarray([v]) for k, v in row.items()})
+        told = {**row, "step_length": length, "iteration_s": search.lap()}
+        search.report(len(search.history), total, {k: np.asarray([v]) for k, v in told.items()})
 
     outcome = minimize(
         objective,

@@ -234,6 +234,30 @@ def test_reports_cover_every_iteration_once() -> None:
     )
 
 
+def test_reports_tell_the_steps_that_were_taken() -> None:
+    """Natural steps and learning rates are the plan's, shortened where boldness fell."""
+    told: list[dict[str, np.ndarray]] = []
+    config = replace(RESTLESS, iterations=60, report_every=7, schedule="cosine")
+    plan = training_plan(config, 0.5)
+    result = fit(
+        valley(cliff=2.0),
+        config,
+        plan,
+        closing_plan(1, 0.5),
+        stopping=Stopping(0.0, 5),
+        key=jax.random.key(0),
+        report=lambda *report: told.append(report[2]),
+    )
+    joined = {name: np.concatenate([part[name] for part in told]) for name in told[0]}
+    boldness = result.history["boldness"]
+    assert boldness.min() < 1
+    np.testing.assert_array_equal(joined["step_size"], 0.5 * boldness)
+    np.testing.assert_array_equal(
+        joined["learning_rate"], plan.rate * config.learning_rate * boldness
+    )
+    assert np.all(joined["iteration_s"] > 0)
+
+
 def test_no_iterations_is_an_evaluation() -> None:
     """Zero iterations give the initial values and their objective."""
     algorithm = valley()
