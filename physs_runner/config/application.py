@@ -184,11 +184,11 @@ def _job(composed: Any) -> float | None:
         with make_reporter() as reporter:
             summary = execute(config, resolved, directory, reporter)
             reporter.summary(summary)
-        log.info("finished")
         return _optimised(summary.metrics)
     except Exception as error:
-        log.error("the run failed\n%s", traceback.format_exc())
         text = _failure_text(error, directory)
+        if not (directory / "status.json").exists():  # nobody has kept the failure yet
+            log.error("the run failed: %s\n%s", text, traceback.format_exc())
         sys.stderr.write(f"physs: {text}\n")
         if settings.mode == RunMode.MULTIRUN:
             from physs_runner.tracking.sweep_callback import record_refused

@@ -26,6 +26,7 @@ from physs_runner.tracking.sender import FILE as SYNC_FILE
 from physs_runner.tracking.sender import read_sent, write_sent
 from physs_runner.tracking.system import FILE as SYSTEM_FILE
 
+_LOG = logging.getLogger(__name__)
 _PATIENCE = 120.0  # seconds without any progress before the uploader is left to itself
 _REPEATS = 2  # orders to end, should an uploader die over the first
 
@@ -108,11 +109,15 @@ class Tracker:
         trace: TracebackType | None,
     ) -> None:
         """Finish as FINISHED, as FAILED with the error, or as KILLED when interrupted."""
+        # Said here, since the log is sent along with the end of the run.
         if error is None:
+            _LOG.info("finished")
             self.finish("FINISHED")
         elif isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+            _LOG.warning("interrupted")
             self.finish("KILLED", str(error) or "The run was interrupted.")
         else:
+            _LOG.error("the run failed", exc_info=(type(error), error, trace))
             sentence = str(error) or type(error).__name__
             prefix = "" if isinstance(error, PhyssError) else f"{type(error).__name__}: "
             self.finish("FAILED", prefix + sentence)
@@ -219,9 +224,7 @@ def open_tracker(
         for left in (HISTORY_FILE, SYSTEM_FILE, SYNC_FILE, "status.json", "model.json"):
             (record.directory / left).unlink(missing_ok=True)
     record.write_info(info)
-    tracker = Tracker(
-        record, log_model=config.log_model, warn=warn or logging.getLogger(__name__).warning
-    )
+    tracker = Tracker(record, log_model=config.log_model, warn=warn or _LOG.warning)
     tracker.start()
     return tracker
 
