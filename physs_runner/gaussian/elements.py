@@ -79,7 +79,7 @@ class Around(NamedTuple):
 def covariance_element(A: Array, Q: Array, rows: Rows) -> Element:
     """Make the element of one step with process noise Q and rows at its end."""
     end, _, memory = update_rows(Gaussian(jnp.zeros_like(A[:, 0]), Q), rows)
-    pulled = memory.scaled @ A
+    pulled = memory.white @ (rows.weight @ A)
     shift = matvec(A.T, matvec(rows.weight.T, memory.residual))
     return Element(A - memory.gain @ (rows.weight @ A), end, shift, pulled.T @ pulled)
 

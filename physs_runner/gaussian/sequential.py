@@ -27,6 +27,7 @@ from physs_runner.gaussian.kronecker import (
     collapse_product,
     dense,
     densify,
+    sandwich,
     state_size,
     transit,
     transposed,
@@ -45,9 +46,15 @@ from physs_runner.gaussian.steps import (
 class _Trace(NamedTuple):
     """What a forward step leaves for the backward step."""
 
-    before: Gaussian  # filtered state of the previous time
     filtered: Gaussian
     memories: tuple[RowsMemory, ...]
+
+
+class _Ahead(NamedTuple):
+    """What the backward scan brings from the next time."""
+
+    adjoint: Adjoint  # at the state predicted there
+    step: Array  # the step that leads there
 
 
 def filter_chain(
@@ -88,15 +95,20 @@ def smooth_chain(layout: Layout, prior: ChainPrior, sources: tuple[Source, ...])
         after, (log_norm, _, trace) = _forward(layout, prior, sources, state, step)
         return after, (log_norm, trace)
 
-    log_norm, (adjoint, tables), (mean, score_A, score_Q) = there_and_back(
+    log_norm, (ahead, tables), (mean, later) = there_and_back(
         forward,
         partial(_backward, layout, prior, sources),
         start,
-        _end(layout, sources, start),
+        _end(sources, start),
         steps_of(prior, sources),
         tuple(source.size for source in sources),
     )
-    initial = collapse(layout, _cov_score(adjoint))
+    adjoint, first = _back_through_prediction(layout, prior, ahead, start)
+    # Each time's backward step gave the score of the step that leads on from it.
+    score_A, score_Q = jax.tree.map(
+        lambda a, rest: jnp.concatenate([a[None], rest[:-1]]), first, later
+    )
+    initial = _cov_score(layout, adjoint)
     emitted = tuple(trim(t, s.size) for t, s in zip(tables, sources, strict=True))
     score = _original_blocks(original, layout, PriorScore(score_A, score_Q, initial))
     return Smoothed(log_norm, mean, emitted, score)
@@ -106,10 +118,9 @@ def _forward(
     layout: Layout, prior: ChainPrior, sources: tuple[Source, ...], state: Gaussian, inputs: Step
 ) -> tuple[Gaussian, tuple[Array, tuple, _Trace]]:
     """Predict to the next time and take in the sites there."""
-    before = state
     A = tuple(m[inputs.step] for m in prior.transition)
     Q = tuple(m[inputs.step] for m in prior.noise)
-    cov = transit(layout, A, transit(layout, A, state.cov).T) + dense(layout, Q)
+    cov = sandwich(layout, A, state.cov) + dense(layout, Q)
     state = Gaussian(transit(layout, A, state.mean[:, None])[:, 0], symmetric(cov))
     log_norm = jnp.zeros((), cov.dtype)
     records, memories = [], []
@@ -118,7 +129,7 @@ def _forward(
         log_norm = log_norm + gained
         records.append(record)
         memories.append(memory)
-    return state, (log_norm, tuple(records), _Trace(before, state, tuple(memories)))
+    return state, (log_norm, tuple(records), _Trace(state, tuple(memories)))
 
 
 def _take_in(source: Source, slot: Array, state: Gaussian) -> tuple[Gaussian, Array, Any, Any]:
@@ -149,12 +160,13 @@ def _backward(
     layout: Layout,
     prior: ChainPrior,
     sources: tuple[Source, ...],
-    carry: tuple[Adjoint, tuple],
+    carry: tuple[_Ahead, tuple],
     inputs: tuple[Step, _Trace],
-) -> tuple[tuple[Adjoint, tuple], tuple]:
-    """Smooth one time, emit, and carry the adjoint to the time before."""
-    adjoint, tables = carry
+) -> tuple[tuple[_Ahead, tuple], tuple]:
+    """Carry the adjoint back from the next time, smooth this one, emit."""
+    ahead, tables = carry
     step, trace = inputs
+    adjoint, scores = _back_through_prediction(layout, prior, ahead, trace.filtered)
     m, P = trace.filtered
     mean = m + matvec(P, adjoint.mean)
 
@@ -170,19 +182,24 @@ def _backward(
         list(zip(sources, step.slots, trace.memories, strict=True))
     ):
         adjoint = _give_back(source, slot, adjoint, memory)
-    A = tuple(matrix[step.step] for matrix in prior.transition)
-    cov_score = _cov_score(adjoint)
-    score_Q = collapse(layout, cov_score)
-    carried = transit(layout, A, trace.before.cov)
-    from_mean = collapse_product(layout, adjoint.mean[:, None], trace.before.mean[None, :])
-    from_cov = collapse_product(layout, 2 * cov_score, carried)
-    score_A = tuple(a + b for a, b in zip(from_mean, from_cov, strict=True))
+    return (_Ahead(adjoint, step.step), tables), (mean, scores)
+
+
+def _back_through_prediction(
+    layout: Layout, prior: ChainPrior, ahead: _Ahead, filtered: Gaussian
+) -> tuple[Adjoint, tuple]:
+    """Carry an adjoint to the filtered state before; give the step's scores of A and Q."""
+    r, L = ahead.adjoint
+    A = tuple(matrix[ahead.step] for matrix in prior.transition)
     back = transposed(A)
-    adjoint = Adjoint(
-        transit(layout, back, adjoint.mean[:, None])[:, 0],
-        symmetric(transit(layout, back, transit(layout, back, adjoint.cov).T)),
-    )
-    return (adjoint, tables), (mean, score_A, score_Q)
+    r_back = transit(layout, back, r[:, None])[:, 0]
+    # d log Z / dA = r m' + (r r' - Lambda) A P, whose parts of rank one are joined.
+    smoothed = filtered.mean + matvec(filtered.cov, r_back)
+    from_mean = collapse_product(layout, r[None, :], smoothed[None, :])
+    from_cov = collapse_product(layout, transit(layout, back, L), filtered.cov)
+    score_A = tuple(a - b for a, b in zip(from_mean, from_cov, strict=True))
+    adjoint = Adjoint(r_back, symmetric(sandwich(layout, back, L)))
+    return adjoint, (score_A, _cov_score(layout, ahead.adjoint))
 
 
 def _give_back(source: Source, slot: Array, adjoint: Adjoint, memory: Any) -> Adjoint:
@@ -194,9 +211,11 @@ def _give_back(source: Source, slot: Array, adjoint: Adjoint, memory: Any) -> Ad
     return lax.cond(slot < source.size, pull_rows, lambda adjoint, _: adjoint, adjoint, memory)
 
 
-def _cov_score(adjoint: Adjoint) -> Array:
-    """Derivative of the log normaliser with respect to a predicted covariance."""
-    return 0.5 * (jnp.outer(adjoint.mean, adjoint.mean) - adjoint.cov)
+def _cov_score(layout: Layout, adjoint: Adjoint) -> tuple[Array, ...]:
+    """Derivative of the log normaliser with respect to a predicted covariance's blocks."""
+    r, L = adjoint
+    outer, inner = collapse_product(layout, r[None, :], r[None, :]), collapse(layout, L)
+    return tuple(0.5 * (a - b) for a, b in zip(outer, inner, strict=True))
 
 
 def _fast_form(layout: Layout, prior: ChainPrior) -> tuple[Layout, ChainPrior]:
@@ -220,8 +239,7 @@ def _start(layout: Layout, prior: ChainPrior) -> Gaussian:
     return Gaussian(jnp.zeros(cov.shape[0], cov.dtype), cov)
 
 
-def _end(layout: Layout, sources: tuple[Source, ...], start: Gaussian) -> tuple[Adjoint, tuple]:
+def _end(sources: tuple[Source, ...], start: Gaussian) -> tuple[_Ahead, tuple]:
     """Give the adjoint after the last time, which says nothing, and empty tables."""
-    size = state_size(layout)
-    tables = empty_tables(sources, start.mean)
-    return Adjoint(jnp.zeros(size, start.mean.dtype), jnp.zeros_like(start.cov)), tables
+    silent = Adjoint(jnp.zeros_like(start.mean), jnp.zeros_like(start.cov))
+    return _Ahead(silent, jnp.zeros((), sources[0].slots.dtype)), empty_tables(sources, start.mean)

@@ -36,6 +36,7 @@ from physs_runner.gaussian.kronecker import (
     collapse,
     collapse_product,
     dense,
+    sandwich,
     transit,
     transposed,
 )
@@ -151,8 +152,8 @@ def _score(layout: Layout, A: tuple[Array, ...], before: Root, adjoint: Adjoint)
     """Differentiate the log normaliser with respect to one step's transition and noise."""
     cov_score = _cov_score(adjoint)
     carried = transit(layout, A, before.root)
-    from_mean = collapse_product(layout, adjoint.mean[:, None], before.mean[None, :])
-    from_cov = collapse_product(layout, 2 * cov_score @ carried, before.root.T)
+    from_mean = collapse_product(layout, adjoint.mean[None, :], before.mean[None, :])
+    from_cov = collapse_product(layout, 2 * (cov_score @ carried).T, before.root.T)
     score_A = tuple(a + b for a, b in zip(from_mean, from_cov, strict=True))
     return score_A, collapse(layout, cov_score)
 
@@ -162,7 +163,7 @@ def _pull_back(layout: Layout, A: tuple[Array, ...], adjoint: Adjoint) -> Adjoin
     back = transposed(A)
     return Adjoint(
         transit(layout, back, adjoint.mean[:, None])[:, 0],
-        transit(layout, back, transit(layout, back, adjoint.cov).T),
+        sandwich(layout, back, adjoint.cov),
     )
 
 

@@ -69,7 +69,7 @@ class RowsMemory(NamedTuple):
 
     weight: Array  # H [R, S]
     gain: Array  # K [S, R]
-    scaled: Array  # chol(I + H P H')^-1 H [R, S]
+    white: Array  # chol(I + H P H')^-1 [R, R]
     residual: Array  # (I + H P H')^-1 (z - H m) [R]
 
 
@@ -123,8 +123,9 @@ def as_rows(site: Rows | Information) -> tuple[Rows, Array]:
 def update_rows(state: Gaussian, site: Rows) -> tuple[Gaussian, Array, RowsMemory]:
     """Condition a state on least-squares rows; give the log normaliser too.
 
-    The covariance uses Joseph's form, (I - KH) P (I - KH)' + K K', which cannot lose
-    positive semidefiniteness to cancellation when the rows are very informative.
+    The covariance uses Joseph's form, (I - KH) P (I - KH)' + K K', which an error of the
+    gain K changes in second order only. It is expanded to P - K (PH')' - X K', where
+    X = PH' - K (I + HPH') would be zero but for that error, so that it costs one product.
     """
     mean, cov = state
     H, z = site
@@ -137,22 +138,24 @@ def update_rows(state: Gaussian, site: Rows) -> tuple[Gaussian, Array, RowsMemor
     error = z - matvec(H, mean)
     white_error = matvec(white, error)
     K = matmul(PH, matmul(white.T, white))
-    kept = cov - matmul(K, PH.T)
-    joseph = kept - matmul(matmul(kept, H.T) - K, K.T)
+    X = PH - matmul(K, innovation)
+    joseph = cov - matmul(jnp.concatenate([K, X], 1), jnp.concatenate([PH, K], 1).T)
     log_norm = -0.5 * jnp.sum(white_error**2) - half_log_det(chol)
     updated = Gaussian(mean + matvec(K, error), joseph)
-    scaled, residual = matmul(white, H), matvec(white.T, white_error)
-    return updated, log_norm, RowsMemory(H, K, scaled, residual)
+    return updated, log_norm, RowsMemory(H, K, white, matvec(white.T, white_error))
 
 
 def pull_rows(adjoint: Adjoint, memory: RowsMemory) -> Adjoint:
     """Carry the adjoint of an updated state back to the state before the update.
 
-    r <- r - H' (K' r - S^-1 e),  Lambda <- (I - KH)' Lambda (I - KH) + H' S^-1 H.
+    r <- r - H' (K' r - S^-1 e),  Lambda <- (I - KH)' Lambda (I - KH) + H' S^-1 H, where
+    S = I + HPH'. Lambda is expanded to Lambda - M H - H' (M' - (K'M + S^-1) H) with
+    M = Lambda K, one product of twice as many columns.
     """
     r, L = adjoint
-    H, K, scaled, residual = memory
+    H, K, white, residual = memory
     mean = r + matvec(H.T, residual - matvec(K.T, r))
-    right = L - matmul(matmul(L, K), H)
-    cov = right - matmul(H.T, matmul(K.T, right)) + matmul(scaled.T, scaled)
-    return Adjoint(mean, cov)
+    M = matmul(L, K)
+    inner = matmul(K.T, M) + matmul(white.T, white)
+    left, right = jnp.concatenate([M, H.T], 1), jnp.concatenate([H, M.T - matmul(inner, H)])
+    return Adjoint(mean, L - matmul(left, right))
