@@ -200,7 +200,7 @@ class TrackingConfig:
     uri: str | None = None  # null: the embedded store, or MLFLOW_TRACKING_URI for server
     experiment: str | None = None  # null: the run's name
     system_metrics: bool = False
-    log_model: bool = False
+    log_model: bool = True
 
 
 @dataclass(frozen=True)

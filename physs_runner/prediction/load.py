@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +42,9 @@ def load_run(directory: Path) -> LoadedRun:
     if not (directory / MODEL_FILE).is_file():
         raise DataError(f"{directory} holds no finished run: {MODEL_FILE} is missing")
     config = load_file(directory / "config.yaml")
-    use_device(config.device, config.dtype)
+    # What was trained on a GPU can be asked anywhere.
+    kind = "cpu" if config.device.kind == "cpu" else "auto"
+    use_device(replace(config.device, kind=kind, count=1), config.dtype)
     arrays = load_arrays(directory / MODEL_FILE)
     problem = build_problem(config, load_dataset(arrays))
     key = jax.random.key(config.seed)

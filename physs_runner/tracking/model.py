@@ -29,7 +29,11 @@ class Predictor:
         self._predict = load_predictor(directory)
 
     def predict(self, frame: Any, params: dict[str, Any] | None = None) -> Any:  # noqa: ARG002
-        """Return ``<output>_mean`` and ``<output>_sd`` for every row of coordinates."""
+        """Return mean and standard deviation of every output at every row of coordinates.
+
+        ``<output>_sd`` is that of the noise-free field, ``<output>_predictive_sd`` that of a
+        new observation.
+        """
         return self._predict(frame)
 
 
@@ -39,8 +43,9 @@ def _load_pyfunc(data_path: str) -> Predictor:
 
 
 def columns(outputs: Sequence[str]) -> list[str]:
-    """Return the names of the predicted columns."""
-    return [f"{output}_{part}" for output in outputs for part in ("mean", "sd")]
+    """Return the names of the predicted columns, in the predictor's order."""
+    parts = ("mean", "sd", "predictive_sd")
+    return [f"{output}_{part}" for output in outputs for part in parts]
 
 
 def gather(directory: Path, target: Path) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from physs_runner.config.schema import TrackingConfig
 from physs_runner.tracking.base import Store, open_store
@@ -107,6 +108,51 @@ def client(store: Store, local: Destination):  # noqa: ARG001 - it makes the dat
     from mlflow import MlflowClient
 
     return MlflowClient(local.uri)
+
+
+REAL = [
+    "dataset.steps=60",
+    "dataset.train_region=40",
+    "physics.collocation.count=8",
+    "training.iterations=12",
+    "prediction.grid={t: 11}",
+    "tracking.system_metrics=true",
+]
+
+
+@pytest.fixture(scope="session")
+def real_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a whole run from the command line, in an outputs folder of its own.
+
+    Test processes share one: whoever comes first makes it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    root = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    folder = root / "real" / "outputs" / "runs" / "tiny"
+    with FileLock(root / "real.lock"):
+        if not (folder / "status.json").exists():
+            (root / "real").mkdir()
+            done = run_physs("run", *REAL, f"hydra.run.dir={folder}", cwd=root / "real")
+            assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def physs() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command line in a folder, as a user does."""
+    return run_physs
+
+
+def run_physs(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "physs_runner", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
 
 
 @pytest.fixture

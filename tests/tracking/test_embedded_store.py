@@ -119,7 +119,7 @@ def test_logged_model_holds_arrays_and_no_pickle(store, local, make_record, monk
     assert not [name for name in names if name.endswith((".pkl", ".pickle", ".pyc"))]
     info = get_model_info(folder)
     assert info.signature.inputs.input_names() == ["t", "x"]
-    assert info.signature.outputs.input_names() == ["u_mean", "u_sd"]
+    assert info.signature.outputs.input_names() == ["u_mean", "u_sd", "u_predictive_sd"]
     assert info.flavors["python_function"]["loader_module"] == "physs_runner.tracking.model"
 
 
