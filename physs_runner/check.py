@@ -23,7 +23,7 @@ from physs_runner.kernels.markov import INFINITELY_SMOOTH
 from physs_runner.model.build import Problem, build_problem
 from physs_runner.model.model import Model
 from physs_runner.model.timeline import Timeline
-from physs_runner.physics.derivatives import Deriv
+from physs_runner.physics.derivatives import suffix
 from physs_runner.physics.requirements import requirements
 
 STATE_SPACE = ("cvi", "eks")
@@ -66,18 +66,12 @@ def report(config: RunConfig, problem: Problem) -> list[tuple[str, list[list[str
 
 def _derivatives(problem: Problem) -> list[list[str]]:
     rows = [["latent", "derivative", "needed by"]]
+    coordinates = (problem.physics.time, *problem.physics.space)
     for need in requirements(problem.physics):
         for deriv, terms in need.terms:
-            name = _derivative_name(need.latent, deriv, problem)
+            name = need.latent + suffix(deriv, coordinates)
             rows.append([need.latent, name, ", ".join(terms) or "the prior"])
     return rows
-
-
-def _derivative_name(latent: str, deriv: Deriv, problem: Problem) -> str:
-    letters = problem.physics.time * deriv.time
-    for name, order in zip(problem.physics.space, deriv.space, strict=True):
-        letters += name * order
-    return f"{latent}_{letters}" if letters else latent
 
 
 def _kernels(config: RunConfig, problem: Problem) -> list[list[str]]:

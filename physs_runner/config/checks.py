@@ -8,13 +8,7 @@ from typing import Any
 
 from physs_runner.config.records import suggest
 from physs_runner.config.schema import RunConfig, SpaceKernelConfig, TimeKernelConfig
-from physs_runner.config.smoothness import (
-    kernel_words,
-    smoother_space_kernels,
-    smoother_time_kernels,
-    space_order,
-    time_order,
-)
+from physs_runner.config.smoothness import check_smoothness
 from physs_runner.errors import ConfigError
 
 DENSE = ("exact", "dense_vi")  # inference that needs no Markov structure in time
@@ -136,61 +130,6 @@ def _check_inducing(config: RunConfig) -> None:
             )
 
 
-def _check_smoothness(config: RunConfig) -> None:
-    needs = [(what, jet) for what, jets in _needed_jets(config) for jet in jets]
-    # The highest order first: its remedy serves the others too.
-    for what, jet in sorted(needs, key=lambda need: -need[1].deriv.time):
-        kernel = config.kernel.time.latents.get(jet.latent, config.kernel.time)
-        if jet.deriv.time > time_order(kernel):
-            raise ConfigError(
-                _kernel_key("time", config.kernel.time.latents, jet.latent),
-                f"{kernel_words(kernel)} has time derivatives up to order "
-                f"{time_order(kernel):g}, but {what} needs "
-                f"{_jet_name(jet, config.physics)} of order {jet.deriv.time}; "
-                f"use {smoother_time_kernels(jet.deriv.time)}",
-            )
-    for what, jet in sorted(needs, key=lambda need: -sum(need[1].deriv.space)):
-        kernel = config.kernel.space.latents.get(jet.latent, config.kernel.space)
-        order = sum(jet.deriv.space)
-        if order > space_order(kernel):
-            raise ConfigError(
-                _kernel_key("space", config.kernel.space.latents, jet.latent),
-                f"{kernel_words(kernel)} has space derivatives up to order "
-                f"{space_order(kernel):g}, but {what} needs "
-                f"{_jet_name(jet, config.physics)} of order {order}; "
-                f"use {smoother_space_kernels(order)}",
-            )
-
-
-def _needed_jets(config: RunConfig) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield what needs derivatives of the latents, and which."""
-    physics = config.physics
-    for name, output in physics.outputs.items():
-        yield f"output {name}", output.jets
-    for equation in physics.equations:
-        for expression in equation.expressions:
-            yield f"{equation.kind} {equation.name}", expression.jets
-    if not config.prediction.derivatives:
-        return
-    from physs_runner.physics.expression import parse
-
-    for index, text in enumerate(config.prediction.derivatives):
-        expression = parse(text, physics.scope, f"prediction.derivatives[{index}]")
-        yield f"prediction of {text}", expression.jets
-
-
-def _kernel_key(axis: str, overrides: dict[str, Any], latent: str) -> str:
-    return f"kernel.{axis}.latents.{latent}" if latent in overrides else f"kernel.{axis}"
-
-
-def _jet_name(jet: Any, physics: Any) -> str:
-    axes = [physics.time] * jet.deriv.time
-    for name, order in zip(physics.space, jet.deriv.space, strict=True):
-        axes += [name] * order
-    joint = "" if all(len(name) == 1 for name in axes) else "_"
-    return f"{jet.latent}_{joint.join(axes)}" if axes else jet.latent
-
-
 def _check_inference(config: RunConfig) -> None:
     inference, approximation = config.inference, config.approximation
     if inference.name == "exact":
@@ -298,4 +237,4 @@ def _space_kernels(kernel: SpaceKernelConfig, key: str) -> Iterator[tuple[str, S
 
 
 CHECKS = (_check_kernels, _check_inference, _check_residual_covariance, _check_tracking)
-CHECKS_OF_NAMES = (_check_names, _check_space, _check_inducing, _check_smoothness)
+CHECKS_OF_NAMES = (_check_names, _check_space, _check_inducing, check_smoothness)

@@ -55,10 +55,9 @@ class ParameterPosterior(NamedTuple):
 
 
 def quantities_of(problem: Problem, derivatives: list[str]) -> dict[str, Expression]:
-    """List what is predicted: outputs, latents, requested derivatives, rotation.
+    """List what is predicted: outputs, latents and the derivatives that a config asks for.
 
-    A pair of outputs over two space dimensions is taken for a vector field, whose
-    divergence and vorticity people look at first.
+    All of them exist: a config whose kernels are too rough for one is refused.
     """
     physics = problem.physics
     found = dict(physics.outputs)
@@ -66,11 +65,15 @@ def quantities_of(problem: Problem, derivatives: list[str]) -> dict[str, Express
         found.setdefault(name, parse(name, physics.scope, "physics.latents"))
     for name in derivatives:
         found.setdefault(name, parse(name, physics.scope, "prediction.derivatives"))
-    return {name: e for name, e in found.items() if _exists(problem, e)}
+    return found
 
 
 def rotation_of(problem: Problem) -> dict[str, Expression]:
-    """Give divergence and vorticity where the outputs are a vector field in the plane."""
+    """Give divergence and vorticity where the outputs are a vector field in the plane.
+
+    A pair of outputs over two space dimensions is taken for one; kernels that are too
+    rough for its derivatives have neither.
+    """
     physics = problem.physics
     if len(physics.space) != 2 or len(physics.outputs) != 2 or len(physics.latents) > 2:
         return {}

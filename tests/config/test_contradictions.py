@@ -11,13 +11,13 @@ from physs_runner.config.schema import RunConfig
 Complaint = Callable[..., str]
 
 CONTRADICTIONS = [
-    (["kernel/time=matern32"], "conf/kernel/time/matern32.yaml, kernel.time: Matern-3/2 has time derivatives up to order 1, but residual pendulum needs theta_tt of order 2; use kernel/time=matern52 or kernel/time=iwp2"),
+    (["kernel/time=matern32"], "conf/kernel/time/matern32.yaml, kernel.time: Matern-3/2 has time derivatives up to order 1, but residual pendulum needs theta_tt of order 2 in t; use kernel/time=matern52 or kernel/time=iwp2"),
     (["kernel/time=matern12"], "conf/kernel/time/matern12.yaml, kernel.time: Matern-1/2 has time derivatives up to order 0"),
     (["kernel/time=iwp"], "conf/kernel/time/iwp.yaml, kernel.time: the once integrated Wiener process has time derivatives up to order 1"),
-    (["prediction.derivatives=[theta_tttt]"], "conf/kernel/time/matern72.yaml, kernel.time: Matern-7/2 has time derivatives up to order 3, but prediction of theta_tttt needs theta_tttt of order 4; use kernel/time=iwp kernel.time.order=4"),
-    (["kernel/time=quasi_periodic", "kernel.time.parts=[{name: periodic}, {name: matern, smoothness: 0.5}]"], "conf/kernel/time/quasi_periodic.yaml, kernel.time: the product kernel has time derivatives up to order 0, but residual pendulum needs theta_tt of order 2"),
+    (["prediction.derivatives=[theta_tttt]"], "conf/kernel/time/matern72.yaml, kernel.time: Matern-7/2 has time derivatives up to order 3, but prediction of theta_tttt needs theta_tttt of order 4 in t; use kernel/time=iwp kernel.time.order=4"),
+    (["kernel/time=quasi_periodic", "kernel.time.parts=[{name: periodic}, {name: matern, smoothness: 0.5}]"], "conf/kernel/time/quasi_periodic.yaml, kernel.time: the product kernel has time derivatives up to order 0, but residual pendulum needs theta_tt of order 2 in t"),
     (["+kernel.time.latents.theta={smoothness: 1.5}"], "command line, kernel.time.latents.theta: Matern-3/2 has time derivatives up to order 1"),
-    (["physics=heat_1d", "kernel/space=matern32"], "conf/kernel/space/matern32.yaml, kernel.space: Matern-3/2 has space derivatives up to order 1, but residual heat needs u_xx of order 2; use kernel/space=matern52 or kernel/space=rbf"),
+    (["physics=heat_1d", "kernel/space=matern32"], "conf/kernel/space/matern32.yaml, kernel.space: Matern-3/2 has space derivatives up to order 1, but residual heat needs u_xx of order 2 in x; use kernel/space=matern52 or kernel/space=rbf"),
     (["physics=heat_1d"], "conf/kernel/space/none.yaml, kernel.space.name: the physics has the space coordinates x"),
     (["kernel/space=rbf"], "conf/kernel/space/rbf.yaml, kernel.space.name: the physics has no space coordinates"),
     (["inference=exact"], "conf/inference/exact.yaml, inference.name: exact inference needs linear equations, but residual pendulum is nonlinear"),
@@ -46,6 +46,17 @@ def test_contradiction_is_explained(
 ) -> None:
     """The sentence names the file or command line, the key, the reason and a remedy."""
     assert complaint(*overrides).startswith(expected)
+
+
+def test_mixed_derivatives_need_each_coordinate_by_itself(
+    load_run: Callable[..., RunConfig], complaint: Complaint
+) -> None:
+    """Kernels are products over dimensions: Matern-3/2 has phi_xy, but not phi_xx."""
+    rough = ("physics=helmholtz", "dataset=drifters_synthetic", "kernel/space=matern32")
+    load_run(*rough, "prediction.derivatives=[phi_xy]")
+    assert "prediction of phi_xx needs phi_xx of order 2 in x" in complaint(
+        *rough, "prediction.derivatives=[phi_xx]"
+    )
 
 
 def test_server_without_address(complaint: Complaint, monkeypatch: pytest.MonkeyPatch) -> None:
