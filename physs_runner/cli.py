@@ -107,6 +107,16 @@ def _predict(arguments: list[str]) -> int | None:
     return predict(arguments)
 
 
+def _resume(arguments: list[str]) -> int:
+    from pathlib import Path
+
+    from physs_runner.sweeps.sweep import resume_sweep
+
+    if not arguments or arguments[0].startswith("-"):
+        raise PhyssError("resume takes the folder of a sweep: physs resume SWEEP_DIR")
+    return resume_sweep(Path(arguments[0]).resolve(), tuple(arguments[1:]))
+
+
 def _tracking(name: str) -> Callable[[list[str]], int | None]:
     def dispatch(arguments: list[str]) -> int | None:
         from physs_runner.tracking.commands import main as command
@@ -134,6 +144,7 @@ def _completion(arguments: list[str]) -> int:
 COMMANDS = {
     "run": Command("fit one model, or many with -m, and log it", _run),
     "sweep": Command("run with -m: every combination of the values given", _sweep),
+    "resume": Command("run the jobs of a sweep that are missing", _resume),
     "check": Command("check a config and its data without fitting", _check),
     "predict": Command("predict new points from a finished run", _predict),
     "report": Command("compare an experiment's runs in tables and figures", _tracking("report")),

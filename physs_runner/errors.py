@@ -27,3 +27,7 @@ class DataError(PhyssError):
 
 class NumericalError(PhyssError):
     """A computation that failed after every sound remedy was tried."""
+
+
+class Pruned(PhyssError):
+    """A run that its search gave up, which is no failure."""

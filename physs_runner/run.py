@@ -31,6 +31,7 @@ from physs_runner.prediction.predict import Fitted
 from physs_runner.prediction.store import MODEL_FILE, save_model, write_dataset
 from physs_runner.prediction.tables import predict_all, scores_input
 from physs_runner.sentences import shown_as_sentences
+from physs_runner.sweeps.search import Watch, watch_trial
 from physs_runner.tracking.description import describe
 from physs_runner.tracking.params import flatten
 from physs_runner.tracking.record import DatasetNote, ModelNote
@@ -78,7 +79,9 @@ def execute(config: RunConfig, resolved: str, directory: Path, reporter: Reporte
         algorithm = build_algorithm(problem.model, config, key)
         _tell_size(problem, algorithm.exact_in_one, device)
         reporter.phase("compiling")
-        result = train(algorithm, config, key, _reporting(tracker, reporter))
+        result = train(
+            algorithm, config, key, _reporting(tracker, reporter, watch_trial(directory))
+        )
         fitted = Fitted(problem, algorithm, result.values, result.state)
         save_model(fitted, directory / MODEL_FILE)
         reporter.phase("predicting")
@@ -113,7 +116,7 @@ def execute(config: RunConfig, resolved: str, directory: Path, reporter: Reporte
     return Summary(metrics, tracker.run_id, directory)
 
 
-def _reporting(tracker: Tracker, reporter: Reporter) -> Any:
+def _reporting(tracker: Tracker, reporter: Reporter, watch: Watch | None) -> Any:
     """Make the function that training calls after each batch of iterations."""
 
     def report(done: int, total: int, metrics: Mapping[str, np.ndarray]) -> None:
@@ -122,6 +125,8 @@ def _reporting(tracker: Tracker, reporter: Reporter) -> Any:
             row = {f"train/{name}": float(value[k]) for name, value in metrics.items()}
             tracker.log(done - count + k + 1, row)
         reporter.progress(done, total, float(metrics["objective"][-1]))
+        if watch is not None:
+            watch(done, total, metrics["objective"])
 
     return report
 

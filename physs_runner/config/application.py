@@ -2,7 +2,7 @@
 
 A command line is composed and checked once before Hydra sees it: mistakes end in one
 sentence before a folder is made. Then Hydra composes again, makes the run's folder,
-sets up its log and calls ``_job``, once or once per job of a sweep.
+sets up its log and calls ``_job``. Every job of a sweep is such a run (see ``sweeps``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from physs_runner.config.compose import (
     Request,
     compose,
     conf_directory,
+    only_run,
     resolve,
     store_defaults,
 )
@@ -32,8 +32,6 @@ from physs_runner.errors import ConfigError, PhyssError
 
 log = logging.getLogger(__name__)
 
-OPTIMISED_METRIC = "test/nlpd"  # what a sweeper minimises
-
 
 def run(arguments: list[str]) -> int:
     """Run the Hydra application on a command line; return its exit code."""
@@ -44,9 +42,26 @@ def run(arguments: list[str]) -> int:
         if _starts_a_run(options):
             multirun = _is_multirun(options, composed)
             _check_writable(composed, "hydra.sweep.dir" if multirun else "hydra.run.dir")
-            if not multirun:
-                _load(composed, request)
-    return _hand_to_hydra(_argv(arguments, options), request)
+            if multirun:
+                return _sweep(composed, request)
+            _load(composed, request)
+    try:
+        return _hand_to_hydra(_argv(arguments, options), request)
+    except JobFailed:
+        return 1
+
+
+def run_job(request: Request, directory: Path) -> str | None:
+    """Run one job of a sweep in its folder; return why it failed, None when it did not."""
+    quoted = str(directory).replace("\\", "\\\\").replace("'", "\\'")
+    argv = [*request.overrides, f"hydra.run.dir='{quoted}'", "--config-name", request.config_name]
+    if request.config_dir is not None:
+        argv += ["--config-dir", request.config_dir]
+    try:
+        _hand_to_hydra(argv, request)
+    except JobFailed as failure:
+        return failure.sentence
+    return None
 
 
 def checked_config(arguments: list[str], command: str) -> RunConfig | None:
@@ -112,6 +127,15 @@ def _is_multirun(options: argparse.Namespace, composed: Any) -> bool:
     return options.multirun or (mode is not None and mode.name == "MULTIRUN")
 
 
+def _sweep(composed: Any, request: Request) -> int:
+    from physs_runner.sweeps.sweep import run_sweep
+
+    try:
+        return run_sweep(composed, request)
+    except ConfigError as error:
+        raise PhyssError(sentence(error, request)) from error
+
+
 def _check_writable(composed: Any, key: str) -> None:
     """Raise when the folder of a run or sweep could not be made or written."""
     from omegaconf import OmegaConf
@@ -135,8 +159,15 @@ def _check_writable(composed: Any, key: str) -> None:
     )
 
 
-class JobFailed(PhyssError):
-    """A job of a sweep failed and its sentence is on the terminal already."""
+class JobFailed(SystemExit):
+    """A run failed and its sentence is on the terminal already.
+
+    It passes Hydra like the end of the program: Hydra would report an error once more.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(1)
+        self.sentence = sentence
 
 
 def _hand_to_hydra(argv: list[str], request: Request) -> int:
@@ -144,7 +175,6 @@ def _hand_to_hydra(argv: list[str], request: Request) -> int:
     from hydra.errors import HydraException
 
     from physs_runner.config.composition_errors import explain
-    from physs_runner.tracking.sweep_callback import sweeps_closed
 
     store_defaults()
     # Hydra raises instead of printing its own traceback; the caller prints a sentence.
@@ -154,10 +184,9 @@ def _hand_to_hydra(argv: list[str], request: Request) -> int:
         config_path=str(conf_directory()), config_name=CONFIG_NAME, version_base="1.3"
     )(_job)
     try:
-        with sweeps_closed():
-            application()
+        application()
     except JobFailed:
-        return 1
+        raise
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except HydraException as error:
@@ -165,10 +194,9 @@ def _hand_to_hydra(argv: list[str], request: Request) -> int:
     return 0
 
 
-def _job(composed: Any) -> float | None:
-    """Run one job in the folder that Hydra made for it; return the optimised metric."""
+def _job(composed: Any) -> None:
+    """Run in the folder that Hydra made."""
     from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
     from omegaconf import OmegaConf
 
     settings = HydraConfig.get()
@@ -180,22 +208,16 @@ def _job(composed: Any) -> float | None:
         from physs_runner.console import make_reporter
         from physs_runner.run import execute
 
-        resolved = OmegaConf.to_yaml(composed, resolve=True)
+        resolved = OmegaConf.to_yaml(only_run(composed), resolve=True)
         with make_reporter() as reporter:
             summary = execute(config, resolved, directory, reporter)
             reporter.summary(summary)
-        return _optimised(summary.metrics)
     except Exception as error:
         text = _failure_text(error, directory)
         if not (directory / "status.json").exists():  # nobody has kept the failure yet
             log.error("the run failed: %s\n%s", text, traceback.format_exc())
         sys.stderr.write(f"physs: {text}\n")
-        if settings.mode == RunMode.MULTIRUN:
-            from physs_runner.tracking.sweep_callback import record_refused
-
-            record_refused(composed, directory, text)
-            raise JobFailed(text) from None  # the other jobs go on; the sweep ends with code 1
-        raise SystemExit(1) from None  # past Hydra's own report
+        raise JobFailed(text) from None
 
 
 def _failure_text(error: Exception, directory: Path) -> str:
@@ -221,8 +243,3 @@ def _job_request(settings: Any) -> Request:
         config_dir=folders[0] if folders else None,
         config_name=settings.job.config_name,
     )
-
-
-def _optimised(metrics: Mapping[str, Any]) -> float | None:
-    value = metrics.get(OPTIMISED_METRIC)
-    return None if value is None else float(value)

@@ -26,7 +26,10 @@ SECTIONS = {
     "prediction": schema.PredictionConfig,
     "figures": schema.FiguresConfig,
     "tracking": schema.TrackingConfig,
+    "sweep": schema.SweepConfig,
+    "launcher": schema.LauncherConfig,
 }
+NOT_OF_A_RUN = ("hydra", "sweep", "launcher")  # they say how runs are made, not what
 
 
 class Request(NamedTuple):
@@ -123,21 +126,29 @@ def resolve(composed: Any) -> Mapping[str, Any]:
     Raises:
         ConfigError: for an interpolation that leads nowhere.
     """
-    from omegaconf import OmegaConf, open_dict
+    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     from physs_runner.config.load import first_line
     from physs_runner.errors import ConfigError
 
-    job = composed.copy()
-    if "hydra" in job:
-        with open_dict(job):
-            del job["hydra"]
     try:
-        return cast(Mapping[str, Any], OmegaConf.to_container(job, resolve=True))
+        job = OmegaConf.to_container(only_run(composed), resolve=True)
+        return cast(Mapping[str, Any], job)
     except OmegaConfBaseException as error:
         key = error.full_key or "config"
         raise ConfigError(str(key), first_line(error)) from error
+
+
+def only_run(composed: Any) -> Any:
+    """Return a copy of a composed config with nothing in it but the run."""
+    from omegaconf import open_dict
+
+    job = composed.copy()
+    with open_dict(job):
+        for name in NOT_OF_A_RUN:
+            job.pop(name, None)
+    return job
 
 
 def group_names(loader: Any) -> list[str]:

@@ -221,3 +221,32 @@ class RunConfig:
     name: str = "pendulum"
     seed: int = _number(0, minimum=0)
     dtype: str = _choice("float64", "float64", "float32")
+
+
+@dataclass(frozen=True)
+class SweepConfig:
+    """Which runs a sweep makes; ``params`` are swept keys in Hydra's override syntax."""
+
+    method: str = _choice("grid", "grid", "tpe", "random", "nsga2")
+    params: dict[str, Any] = field(default_factory=dict)  # such as {seed: "range(5)"}
+    metrics: list[str] = field(default_factory=lambda: ["test/nlpd"])  # what counts as good
+    directions: list[str] = _names(("minimize",), "minimize", "maximize")
+    trials: int = _number(20, minimum=1)  # runs of a search; a grid makes all of its own
+    startup: int = _number(10, minimum=0)  # random trials before a search learns from them
+    pruner: str = _choice("none", "none", "median", "halving")
+    study: str = "physs"  # a study of that name is gone on with
+    storage: str | None = None  # database of the study; null: study.db in the sweep's folder
+    seed: int = _number(0, minimum=0)  # of the search, not of the runs
+
+
+@dataclass(frozen=True)
+class LauncherConfig:
+    """Where the jobs of a sweep run."""
+
+    name: str = _choice("basic", "basic", "joblib", "submitit", "ray")
+    workers: int | None = field(default=None, metadata={"minimum": 1})  # jobs at a time
+    threads: int | None = field(default=None, metadata={"minimum": 1})  # of each job
+    address: str | None = None  # ray: of a running cluster; null starts one here
+    cluster: str = "local"  # submitit: local or slurm
+    gpus: float = _number(0, minimum=0)  # ray: GPUs of each job
+    options: dict[str, Any] = field(default_factory=dict)  # submitit's own parameters

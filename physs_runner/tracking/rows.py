@@ -127,7 +127,7 @@ def varying(rows: Sequence[RunRow], *, seeds: bool = False) -> list[str]:
         name
         for name in names
         if ((seeds and name == "seed") or not _INCIDENTAL.match(name))
-        and len({row.params.get(name) for row in rows}) > 1
+        and len({row.params[name] for row in rows if name in row.params}) > 1
     ]
 
 

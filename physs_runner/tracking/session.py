@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from physs_runner.errors import PhyssError
+from physs_runner.errors import PhyssError, Pruned
 from physs_runner.tracking.courier import COURIER
 from physs_runner.tracking.destination import choose
 from physs_runner.tracking.history import FILE as HISTORY_FILE
@@ -113,7 +113,7 @@ class Tracker:
         if error is None:
             _LOG.info("finished")
             self.finish("FINISHED")
-        elif isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        elif isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | Pruned):
             _LOG.warning("interrupted")
             self.finish("KILLED", str(error) or "The run was interrupted.")
         else:

@@ -22,6 +22,8 @@ from physs_runner.tracking.record import RunRecord
 from physs_runner.tracking.rows import rows_of_directories, usual_metrics, varying
 from physs_runner.tracking.session import Tracker, Warn, open_tracker
 
+PRUNED = "Pruned"  # how the word of a run that was given up begins
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -77,7 +79,9 @@ def close_sweep(tracker: Tracker, goal: Goal, *, interrupted: bool = False) -> l
         record = tracker.record
         jobs = job_rows(record.directory.parent)
         summarise(jobs, goal, record)
-        bad = [row for row in jobs if row.status != "FINISHED"]
+        bad = [
+            row for row in jobs if row.status != "FINISHED" and not is_pruned(row.tags.get("error"))
+        ]
         if interrupted:
             tracker.finish("KILLED", "The sweep was interrupted.")
         elif not jobs:
@@ -85,6 +89,11 @@ def close_sweep(tracker: Tracker, goal: Goal, *, interrupted: bool = False) -> l
         elif bad:
             tracker.finish("FAILED", f"{len(bad)} of {len(jobs)} jobs did not finish.")
     return jobs
+
+
+def is_pruned(error: str | None) -> bool:
+    """Whether a run ended early because it could not become a good one, which is no failure."""
+    return error is not None and error.startswith(PRUNED)
 
 
 def job_rows(folder: Path) -> list[RunRow]:

@@ -1,8 +1,11 @@
-"""A Hydra sweep has one parent run, nested jobs and a summary."""
+"""A sweep has one parent run, nested jobs and a summary."""
 
 from __future__ import annotations
 
 import json
+import math
+import subprocess
+import sys
 
 import pytest
 
@@ -13,54 +16,14 @@ from physs_runner.tracking.parents import find_parent, name_parent
 from physs_runner.tracking.sender import read_sent
 from physs_runner.tracking.sweep import Goal, best_of
 
-_CONFIG = """
-name: toy
-x: 1.0
-seed: 0
-tracking: {name: local, uri: null, experiment: null, system_metrics: false, log_model: false}
-hydra:
-  output_subdir: null
-  run: {dir: outputs/single}
-  sweep: {dir: outputs/sweep, subdir: "${hydra.job.num}"}
-  callbacks:
-    sweep:
-      _target_: physs_runner.tracking.sweep_callback.SweepCallback
-      metric: test/rmse
-"""
-
-_APP = """
-from types import SimpleNamespace
-import hydra
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import OmegaConf
-from physs_runner.tracking.params import flatten
-from physs_runner.tracking.session import open_tracker
-from physs_runner.tracking.sweep_callback import sweeps_closed
-
-@hydra.main(version_base="1.3", config_path=".", config_name="config")
-def app(config):
-    plain = OmegaConf.to_container(config)
-    directory = HydraConfig.get().runtime.output_dir
-    with open_tracker(
-        SimpleNamespace(**plain["tracking"]), directory, name=f"x={config.x}",
-        params=flatten(plain), tags={}, experiment=config.name,
-    ) as tracker:
-        if config.x < 0:
-            raise ValueError("x is negative")
-        tracker.record.write_metrics({"test/rmse": (config.x - 2.0) ** 2})
-
-with sweeps_closed():
-    app()
-"""
-
 
 @pytest.mark.slow
-def test_sweep_nests_its_jobs_and_names_the_best(tmp_path, run_script):
+def test_sweep_nests_its_jobs_and_names_the_best(tmp_path):
     """Jobs are nested under one parent that knows the best job and what failed."""
-    (tmp_path / "config.yaml").write_text(_CONFIG)
-    process = run_script(_APP, "-m", "x=1.0,1.5,-1.0", HYDRA_FULL_ERROR="0")
-    printed = process.communicate(timeout=300)
-    assert process.returncode == 1, printed
+    command = [sys.executable, "-m", "physs_runner", "sweep", "training.hold_noise=0.3,0.5,2"]
+    further = ["training.iterations=3", "hydra.sweep.dir=outputs/sweep"]
+    done = subprocess.run([*command, *further], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
     from mlflow import MlflowClient
 
     where = embedded(tmp_path / "outputs")
@@ -70,17 +33,19 @@ def test_sweep_nests_its_jobs_and_names_the_best(tmp_path, run_script):
     parent = client.get_run(parent_id)
     assert parent.info.status == "FAILED"
     assert parent.data.tags["error"] == "1 of 3 jobs did not finish."
-    assert parent.data.metrics["best/test/rmse"] == 0.25
-    assert parent.data.params["x"] == "1.0,1.5,-1.0"
+    assert parent.data.params["training.hold_noise"] == "0.3,0.5,2"
+    found = []
     for job in range(3):
         run = client.get_run(read_sent(sweep / str(job), where.uri).run_id)
         assert run.data.tags["mlflow.parentRunId"] == parent_id
         assert run.info.status == ("FAILED" if job == 2 else "FINISHED")
+        found.append(run.data.metrics.get("test/nlpd", math.inf))
+    assert parent.data.metrics["best/test/nlpd"] == min(found)
     best = json.loads((sweep / "summary" / "best.json").read_text())
-    assert best["params"] == {"x": "1.5"}
+    assert best["params"] == {"training.hold_noise": ["0.3", "0.5"][found.index(min(found))]}
     paths = {f.path for f in client.list_artifacts(parent_id, "figures")}
     assert paths == {"figures/parallel_coordinates.png"}
-    assert "x is negative" in (sweep / "summary" / "jobs.csv").read_text()
+    assert "must be at most 1" in (sweep / "summary" / "jobs.csv").read_text()
 
 
 def test_job_finds_its_parent_from_a_deep_directory(tmp_path):

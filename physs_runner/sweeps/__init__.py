@@ -1,0 +1,1 @@
+"""Sweeps: many runs of one command line, on one machine or many."""

@@ -1,0 +1,85 @@
+"""Carrying out one job of a sweep, in whichever process a launcher chose.
+
+Nothing heavy may be imported here before the number of threads is settled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from physs_runner.errors import PhyssError
+from physs_runner.sweeps.jobs import Job
+
+CONSOLE = "console.txt"  # what a job in another process would have printed
+
+# Libraries size their pools of threads by these when they are loaded; the last two are XLA's.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NPROC",
+    "PJRT_NPROC",
+)
+
+
+def thread_variables(threads: int | None) -> dict[str, str]:
+    """Give the environment of a process that may use so many cores."""
+    return {} if threads is None else dict.fromkeys(THREAD_VARIABLES, str(threads))
+
+
+def leave_terminal() -> None:
+    """Start a session of one's own, so that Ctrl-C reaches the sweep and not its workers."""
+    with contextlib.suppress(OSError):  # a leader already
+        os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def perform(job: Job) -> str | None:
+    """Run a job in this process; return why it failed, None when it did not.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted, and its record says so.
+    """
+    from physs_runner.config.application import run_job
+
+    try:
+        return run_job(job.request, Path(job.directory))
+    except PhyssError as error:
+        return str(error)
+
+
+def perform_apart(job: Job) -> str | None:
+    """Run a job in a worker process: with its share of cores and nothing on the terminal."""
+    os.environ.update(thread_variables(job.threads))
+    try:
+        os.chdir(job.folder)
+        Path(job.directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return (
+            f"the worker cannot use {error.filename}: {error.strerror}; machines of one sweep "
+            "must share its folders"
+        )
+    try:
+        with _written(Path(job.directory) / CONSOLE):
+            return perform(job)
+    except KeyboardInterrupt as error:
+        return str(error) or "interrupted"
+    except Exception as error:  # an error that cannot be pickled must not end the worker
+        return f"internal error, {type(error).__name__}: {error}"
+
+
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """Send what is printed to a file."""
+    with (
+        path.open("a", encoding="utf-8", buffering=1) as stream,
+        contextlib.redirect_stdout(stream),
+        contextlib.redirect_stderr(stream),
+    ):
+        yield
+        sys.stdout.flush()
