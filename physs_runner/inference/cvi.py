@@ -17,10 +17,10 @@ from physs_runner.gaussian.expectations import Rule
 from physs_runner.inference.gradient import explicit_objective
 from physs_runner.inference.local import Look
 from physs_runner.inference.minibatch import (
-    add_up_places,
     is_batched,
-    mix_state_sites,
-    no_state_sites,
+    join_places,
+    mix_joined,
+    no_feature_sites,
 )
 from physs_runner.inference.posterior import (
     Looks,
@@ -33,12 +33,12 @@ from physs_runner.inference.posterior import (
 )
 from physs_runner.inference.protocol import Advance
 from physs_runner.inference.sites import Sites, fit, mix, no_sites
-from physs_runner.inference.sources import Marginal, StateSites, row_reader
+from physs_runner.inference.sources import FeatureSites, Marginal, feature_reader
 from physs_runner.model.model import Model, Schedule, TermView, View, evaluate
 from physs_runner.model.parameters import Values
 from physs_runner.model.terms import Term, TermTable
 
-AllSites = tuple[tuple[Sites | StateSites, ...], ...]
+AllSites = tuple[tuple[Sites | FeatureSites, ...], ...]
 
 
 class Settings(NamedTuple):
@@ -75,14 +75,23 @@ def site_rows(
     return (columns if damped or fresh > columns else fresh), columns
 
 
+def seen_features(model: Model, term: Term, group: tuple[int, ...]) -> int:
+    """Count the features of a group's latents that a term sees."""
+    return sum(
+        model.latents[plan.latent].features * len(plan.orders)
+        for plan in model.plan(term)
+        if plan.latent in group
+    )
+
+
 def start_from_prior(model: Model, schedule: Schedule, settings: Settings) -> AllSites:
     """Sites that say nothing."""
     sites = []
     for term, table, rule in zip(model.terms, schedule.tables, settings.rules, strict=True):
         size, places = table.site.shape
         if is_batched(table, settings.minibatch):
-            states = [sum(model.latents[q].state_size for q in group) for group in model.groups]
-            sites.append(tuple(no_state_sites(size, count, model.dtype) for count in states))
+            counts = [seen_features(model, term, group) for group in model.groups]
+            sites.append(tuple(no_feature_sites(size, count, model.dtype) for count in counts))
             continue
         shapes = [site_rows(model, term, rule, g, damped=settings.damped) for g in model.groups]
         sites.append(tuple(no_sites(size, places, r, c, model.dtype) for r, c in shapes))
@@ -181,18 +190,31 @@ def move(
     model: Model, schedule: Schedule, values: Values, sites: AllSites, looks: Looks, step: Array
 ) -> AllSites:
     """Take a natural-gradient step towards what the looks say."""
-    if any(isinstance(site, StateSites) for own in sites for site in own):
+    fresh = tuple(
+        split_by_group(model, term, look, mean)
+        for term, (look, mean) in zip(model.terms, looks, strict=True)
+    )
+    return step_towards(model, schedule, values, sites, fresh, step)
+
+
+def step_towards(
+    model: Model,
+    schedule: Schedule,
+    values: Values,
+    sites: AllSites,
+    fresh: tuple[tuple[Sites, ...], ...],
+    step: Array,
+) -> AllSites:
+    """Mix sites with fresh ones of the scheduled places, in the form each is kept in."""
+    if any(isinstance(site, FeatureSites) for own in sites for site in own):
         view = evaluate(model, values, model.terms, schedule.tables)
     moved = []
-    for k, (term, own, (look, mean)) in enumerate(zip(model.terms, sites, looks, strict=True)):
-        fresh = split_by_group(model, term, look, mean)
+    for k, term in enumerate(model.terms):
         after = []
-        for group, old, new in zip(model.groups, own, fresh, strict=True):
-            if isinstance(old, StateSites):
-                table = schedule.tables[k]
-                read = row_reader(model, view, term, table, view.terms[k], group)
-                rows = jax.vmap(read)(jnp.arange(table.size))
-                after.append(mix_state_sites(old, add_up_places(new, rows), step))
+        for group, old, new in zip(model.groups, sites[k], fresh[k], strict=True):
+            if isinstance(old, FeatureSites):
+                read = feature_reader(model, term, schedule.tables[k], view.terms[k], group)
+                after.append(mix_joined(old, join_places(new, read), step))
             else:
                 after.append(_step(old, new, step))
         moved.append(tuple(after))

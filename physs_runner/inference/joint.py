@@ -20,7 +20,7 @@ from physs_runner.errors import DataError
 from physs_runner.inference import cvi
 from physs_runner.inference.protocol import Joint
 from physs_runner.inference.sites import Sites
-from physs_runner.inference.sources import StateSites
+from physs_runner.inference.sources import FeatureSites
 from physs_runner.kernels.joint import time_cov
 from physs_runner.kernels.spatial import One, pair_cov
 from physs_runner.model.model import Model, Schedule, TermView, View, evaluate, schedule
@@ -48,10 +48,10 @@ class Reading(NamedTuple):
 
 def joint_of_sites(model: Model, values: Values, sites: cvi.AllSites, reader: Term) -> Joint:
     """Give the joint posterior of a reader's components at all of its points."""
-    if any(isinstance(own, StateSites) for term in sites for own in term):
+    if any(isinstance(own, FeatureSites) for term in sites for own in term):
         raise DataError(
             "a joint covariance is not offered for runs with minibatches, whose sites are kept "
-            "added up; draw samples instead"
+            "joined; draw samples instead"
         )
     laid_out, timeline = schedule(model, (reader,))
     order = timeline.rows[-1].order

@@ -2,8 +2,9 @@
 
 At each time B of the N places are drawn without replacement and weighted by N / B. The
 weight lives in ``TermTable.weight`` and nowhere else. Since places that are not visited
-must keep their say, the sites of a minibatched term are kept added up in state space,
-where the expected update over draws is the full one. Ref: PHYSS Sec. 4.
+must keep their say, the sites of a minibatched term are kept joined, as rows on the
+spatial features that the term sees, where the expected update over draws is the full
+one. Ref: PHYSS Sec. 4.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from physs_runner.inference.sites import Sites
-from physs_runner.inference.sources import StateSites
+from physs_runner.inference.sources import FeatureSites, Read
 from physs_runner.model.model import Schedule
 from physs_runner.model.terms import TermTable
 
@@ -50,8 +51,13 @@ def visit(table: TermTable, places: Array) -> TermTable:
         return jnp.take_along_axis(values, index, axis=1)
 
     weight = take(table.weight) * factor.astype(table.weight.dtype)[:, None, None]
+    site, locations = take(table.site), table.locations
+    if site.size < locations.shape[0]:  # do not read at locations that nobody visits
+        locations = locations[site.reshape(-1)]
+        site = jnp.arange(site.size, dtype=site.dtype).reshape(site.shape)
     return table._replace(
-        site=take(table.site),
+        site=site,
+        locations=locations,
         coordinates=take(table.coordinates),
         target=take(table.target),
         weight=weight,
@@ -59,24 +65,34 @@ def visit(table: TermTable, places: Array) -> TermTable:
     )
 
 
-def no_state_sites(size: int, states: int, dtype: jnp.dtype) -> StateSites:
-    """Make sites in state space that say nothing."""
-    return StateSites(jnp.zeros((size, states, states), dtype), jnp.zeros((size, states), dtype))
+def no_feature_sites(size: int, features: int, dtype: jnp.dtype) -> FeatureSites:
+    """Make joined sites that say nothing."""
+    weight = jnp.zeros((size, features, features), dtype)
+    return FeatureSites(weight, jnp.zeros((size, features), dtype))
 
 
-def add_up_places(sites: Sites, rows: Array) -> StateSites:
-    """Add up the sites of every slot's places in state space.
-
-    Args:
-        sites: on local coordinates.
-        rows: readout rows of every slot [size, N, L, S].
-    """
-    H = jnp.einsum("tnkl,tnls->tnks", sites.weight, rows)
-    return StateSites(
-        jnp.einsum("tnks,tnkr->tsr", H, H), jnp.einsum("tnks,tnk->ts", H, sites.target)
+def join_places(sites: Sites, read: Read) -> Sites:
+    """Write every slot's places as one stack of rows on the features [size, N K, n]."""
+    H = jax.vmap(lambda slot, G: jnp.einsum("nkl,nls->nks", G, read(slot)))(
+        jnp.arange(sites.weight.shape[0]), sites.weight
     )
+    size, places, rows, features = H.shape
+    stack = places * rows
+    return Sites(H.reshape(size, stack, features), sites.target.reshape(size, stack))
 
 
-def mix_state_sites(old: StateSites, new: StateSites, step: Array) -> StateSites:
-    """Take a natural-gradient step in state space."""
-    return jax.tree.map(lambda a, b: (1 - step) * a + step * b, old, new)
+def mix_joined(old: FeatureSites, new: Sites, step: Array) -> FeatureSites:
+    """Take a natural-gradient step by stacking scaled rows and reflecting them to a triangle.
+
+    A triangle's rows are defined up to their sign, which is chosen so that equal sites
+    look equal.
+    """
+    kept, gained = jnp.sqrt(1 - step), jnp.sqrt(step)
+    weight = jnp.concatenate([kept * old.weight, gained * new.weight], axis=1)
+    target = jnp.concatenate([kept * old.target, gained * new.target], axis=1)
+    whole = jnp.concatenate([weight, target[..., None]], axis=2)
+    features = old.weight.shape[-1]
+    triangle = jnp.linalg.qr(whole, mode="r")[:, :features]
+    diagonal = jnp.diagonal(triangle, axis1=1, axis2=2)
+    triangle = triangle * jnp.where(diagonal < 0, -1.0, 1.0)[..., None]
+    return FeatureSites(triangle[..., :features], triangle[..., features])

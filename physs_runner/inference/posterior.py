@@ -23,9 +23,8 @@ from physs_runner.inference.local import (
 )
 from physs_runner.inference.sites import Sites, expected_log_site
 from physs_runner.inference.sources import (
+    FeatureSites,
     Marginal,
-    StateSites,
-    row_reader,
     speaking_source,
 )
 from physs_runner.model.model import Model, Schedule, TermView, View
@@ -59,7 +58,7 @@ def smooth(
     model: Model,
     schedule: Schedule,
     view: View,
-    sites: tuple[tuple[Sites | StateSites, ...], ...],
+    sites: tuple[tuple[Sites | FeatureSites, ...], ...],
     smoother: Smoother,
     form: str,
 ) -> Pass:
@@ -71,15 +70,15 @@ def smooth(
         for k, (term, table, term_view) in enumerate(
             zip(model.terms, schedule.tables, view.terms, strict=True)
         ):
-            read = row_reader(model, view, term, table, term_view, group)
-            sources.append(speaking_source(table, read, sites[k][g], form))
+            own = sites[k][g]
+            sources.append(speaking_source(model, view, term, table, term_view, group, own, form))
         layout, prior = group_prior(view, group, schedule)
         smoothed = smoother(layout, prior, tuple(sources))
         log_norm = log_norm + smoothed.log_norm
         marginals = []
         for k, emitted in enumerate(smoothed.emitted):
             own = sites[k][g]
-            if isinstance(own, StateSites):
+            if isinstance(own, FeatureSites):
                 marginal, values = emitted
                 expected = expected + jnp.sum(values)
             else:

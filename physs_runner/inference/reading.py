@@ -155,11 +155,12 @@ def _read(
         for k, (term, table, seen) in enumerate(
             zip(terms, laid_out.tables, view.terms, strict=True)
         ):
-            read = row_reader(model, view, term, table, seen, group)
             if k < known:
-                source = speaking_source(table, read, sites[k][g], settings.form)
+                own, form = sites[k][g], settings.form
+                source = speaking_source(model, view, term, table, seen, group, own, form)
                 sources.append(source._replace(emit=lambda *_: ()))
             else:
+                read = row_reader(model, view, term, table, seen, group)
                 sources.append(reading_source(table, partial(_emit_moments, read)))
         layout, prior = group_prior(view, group, laid_out)
         emitted = settings.smoother(layout, prior, tuple(sources)).emitted

@@ -24,11 +24,14 @@ from jax import Array, lax
 
 from physs_runner.gaussian.chain import Multiply
 from physs_runner.gaussian.kronecker import ChainPrior, Layout, transit
+from physs_runner.gaussian.linalg import matvec
 from physs_runner.inference import cvi
 from physs_runner.inference.posterior import group_prior
 from physs_runner.inference.sites import Sites
 from physs_runner.inference.sources import (
-    StateSites,
+    FeatureSites,
+    Read,
+    feature_writer,
     reading_source,
     row_reader,
     speaking_source,
@@ -128,14 +131,16 @@ def _draw_group(
     path = prior_path(layout, prior, keys[-1])
     sources = []
     for k, (term, table) in enumerate(zip(model.terms, laid_out.tables[:-1], strict=True)):
-        read = row_reader(model, view, term, table, view.terms[k], group)
+        seen, own = view.terms[k], sites[k][g]
         states = path[_step_of_slot(table)]
-        own = sites[k][g]
-        if isinstance(own, StateSites):
-            asked = _ask_states(own, states, keys[k])
+        if isinstance(own, FeatureSites):
+            write = feature_writer(model, view, term, seen, group)
+            asked = _ask_features(own, write, states, keys[k])
         else:
+            read = row_reader(model, view, term, table, seen, group)
             asked = _ask_places(own, _readings(read, states), keys[k])
-        source = speaking_source(table, read, asked, settings.form)
+        form = settings.form
+        source = speaking_source(model, view, term, table, seen, group, asked, form)
         sources.append(source._replace(emit=lambda *_: ()))
     table = laid_out.tables[-1]
     read = row_reader(model, view, reader, table, view.terms[-1], group)
@@ -162,11 +167,11 @@ def _ask_places(sites: Sites, local: Array, key: Array) -> Sites:
     return Sites(sites.weight, sites.target - read - noise)
 
 
-def _ask_states(sites: StateSites, states: Array, key: Array) -> StateSites:
-    """The same for sites kept in state space, whose rows are a root of their precision."""
-    noise = jax.random.normal(key, sites.shift.shape, sites.shift.dtype)
-    shift = sites.shift - jnp.einsum("tsr,tr->ts", sites.prec, states)
-    return StateSites(sites.prec, shift - jnp.einsum("tsr,tr->ts", root(sites.prec), noise))
+def _ask_features(sites: FeatureSites, write: Read, states: Array, key: Array) -> FeatureSites:
+    """The same for sites joined over places."""
+    read = lax.map(lambda at: matvec(write(at[0]), at[1]), (sites.weight, states))
+    noise = jax.random.normal(key, sites.target.shape, sites.target.dtype)
+    return FeatureSites(sites.weight, sites.target - read - noise)
 
 
 def _step_of_slot(table: TermTable) -> Array:

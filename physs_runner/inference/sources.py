@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +15,12 @@ from physs_runner.gaussian.linalg import matvec
 from physs_runner.gaussian.steps import Gaussian, Information, Rows, add_up, shorten
 from physs_runner.inference.sites import Sites, with_empty_slot
 from physs_runner.model.model import Model, TermView, View
-from physs_runner.model.readout import state_rows
+from physs_runner.model.readout import (
+    LatentReadout,
+    features_to_state,
+    in_features,
+    state_rows,
+)
 from physs_runner.model.terms import Term, TermTable
 
 # Rows of all slots are written out at once below this many bytes, per slot above.
@@ -37,11 +43,19 @@ class Marginal(NamedTuple):
     state: Array
 
 
-class StateSites(NamedTuple):
-    """Sites added up in state space, one per slot: precision [size, S, S], shift [size, S]."""
+class FeatureSites(NamedTuple):
+    """Sites joined over places, one per slot, as rows on the n features that a term sees.
 
-    prec: Array
-    shift: Array
+    Fields:
+        weight: [size, n, n].
+        target: [size, n].
+    """
+
+    weight: Array
+    target: Array
+
+
+Read = Callable[[Array], Array]
 
 
 def row_reader(
@@ -51,20 +65,59 @@ def row_reader(
     table: TermTable,
     term_view: TermView,
     group: tuple[int, ...],
-) -> Callable[[Array], Array]:
+) -> Read:
     """Give a function from a slot to its rows [N, L, S], written out beforehand if small."""
-    sizes = tuple(s.chol.shape[0] * s.time.dim for s in view.states)
-    plans = model.plan(term)
-
-    def read(slot: Array) -> Array:
-        projection = None if term_view.projection is None else term_view.projection[slot]
-        return state_rows(plans, term_view.readouts, sizes, group, table.site[slot], projection)
-
+    read = _reader(model, term, table, term_view, group, term_view.readouts, _state_sizes(view))
     shape = jax.eval_shape(read, jnp.asarray(0))
     if table.size * shape.size * shape.dtype.itemsize > MATERIALISE_BYTES:
         return read
     written = jax.vmap(read)(jnp.arange(table.size))
     return lambda slot: written[slot]
+
+
+def feature_reader(
+    model: Model, term: Term, table: TermTable, term_view: TermView, group: tuple[int, ...]
+) -> Read:
+    """Give a function from a slot to its rows on the term's features [N, L, n]."""
+    plans = model.plan(term)
+    readouts = tuple(map(in_features, plans, term_view.readouts))
+    sizes = [0] * len(model.latents)
+    for plan, readout in zip(plans, readouts, strict=True):
+        sizes[plan.latent] = readout.spatial.shape[-1] * len(plan.orders)
+    return _reader(model, term, table, term_view, group, readouts, tuple(sizes))
+
+
+def feature_writer(
+    model: Model, view: View, term: Term, term_view: TermView, group: tuple[int, ...]
+) -> Read:
+    """Give a function from rows on a term's features [R, n] to rows on the state [R, S]."""
+    return partial(
+        features_to_state, model.plan(term), term_view.readouts, _state_sizes(view), group
+    )
+
+
+def _reader(
+    model: Model,
+    term: Term,
+    table: TermTable,
+    term_view: TermView,
+    group: tuple[int, ...],
+    readouts: tuple[LatentReadout, ...],
+    sizes: tuple[int, ...],
+) -> Read:
+    """Give a function from a slot to its rows in the coordinates of the readouts."""
+    plans = model.plan(term)
+
+    def read(slot: Array) -> Array:
+        projection = None if term_view.projection is None else term_view.projection[slot]
+        return state_rows(plans, readouts, sizes, group, table.site[slot], projection)
+
+    return read
+
+
+def _state_sizes(view: View) -> tuple[int, ...]:
+    """Size of every latent's share of the state."""
+    return tuple(s.chol.shape[0] * s.time.dim for s in view.states)
 
 
 def site_source(
@@ -97,29 +150,36 @@ def site_source(
 
 
 def speaking_source(
-    table: TermTable, read: Callable[[Array], Array], sites: Sites | StateSites, form: str
+    model: Model,
+    view: View,
+    term: Term,
+    table: TermTable,
+    term_view: TermView,
+    group: tuple[int, ...],
+    sites: Sites | FeatureSites,
+    form: str,
 ) -> Source:
     """Make the source that a term's sites call for."""
-    if isinstance(sites, StateSites):
-        return state_site_source(table, read, sites)
+    read = row_reader(model, view, term, table, term_view, group)
+    if isinstance(sites, FeatureSites):
+        write = feature_writer(model, view, term, term_view, group)
+        return feature_site_source(table, read, write, sites)
     return site_source(table, read, sites, form)
 
 
-def state_site_source(
-    table: TermTable, read: Callable[[Array], Array], sites: StateSites
-) -> Source:
-    """Make a source that conditions on sites kept in state space."""
-    prec = jnp.concatenate([sites.prec, jnp.zeros_like(sites.prec[:1])])
-    shift = jnp.concatenate([sites.shift, jnp.zeros_like(sites.shift[:1])])
+def feature_site_source(table: TermTable, read: Read, write: Read, sites: FeatureSites) -> Source:
+    """Make a source that conditions on rows on a term's features."""
+    weight, target = with_empty_slot(Sites(*sites))
 
-    def site(slot: Array, state: Gaussian) -> tuple[Information, tuple]:
-        return Information(prec[slot], shift[slot], jnp.zeros((), state.mean.dtype)), ()
+    def site(slot: Array, state: Gaussian) -> tuple[Rows, tuple]:
+        del state
+        return Rows(write(weight[slot]), target[slot]), ()
 
     def emit(slot: Array, mean: Array, multiply: Multiply) -> tuple[Marginal, Array]:
-        spread = jnp.trace(multiply(prec[slot]))
-        quadratic = jnp.sum(mean * matvec(prec[slot], mean))
-        expected = jnp.sum(shift[slot] * mean) - 0.5 * (quadratic + spread)
-        return emit_marginal(read, slot, mean, multiply), expected
+        H = write(weight[slot])
+        miss = target[slot] - matvec(H, mean)
+        spread = jnp.sum(H.T * multiply(H.T))
+        return emit_marginal(read, slot, mean, multiply), -0.5 * (jnp.sum(miss**2) + spread)
 
     return Source(table.slots, table.size, site, emit)
 

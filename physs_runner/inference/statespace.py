@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 
-import jax
+import jax.numpy as jnp
 from jax import Array
 
 from physs_runner.config.schema import InferenceConfig
@@ -24,7 +24,6 @@ from physs_runner.inference.minibatch import draw
 from physs_runner.inference.protocol import Advance, Algorithm
 from physs_runner.inference.reading import make_predict
 from physs_runner.inference.sampling import sample
-from physs_runner.inference.sites import fit
 from physs_runner.model.model import Model, Schedule, schedule
 from physs_runner.model.parameters import Values
 
@@ -56,15 +55,11 @@ def state_space(
     def init(values: Values, key: Array) -> cvi.AllSites:
         del key
         blank = cvi.start_from_prior(model, laid_out, settings)
-        if start == "prior" or minibatch is not None:
+        if start == "prior":
             return blank
         found = causal_sites(model, laid_out, values, residual_as_noise=settings.residual_as_noise)
-        return jax.tree.map(
-            lambda site, empty: fit(site, empty.weight.shape[-2]),
-            found,
-            blank,
-            is_leaf=lambda leaf: isinstance(leaf, cvi.Sites),
-        )
+        whole = jnp.ones((), model.dtype)
+        return cvi.step_towards(model, laid_out, values, blank, found, whole)
 
     def advance(values: Values, sites: cvi.AllSites, key: Array, step: Array) -> Advance:
         visited = draw(laid_out, minibatch, key)

@@ -40,6 +40,11 @@ class LatentPlan(NamedTuple):
         """Place of this latent's jets among the term's."""
         return slice(self.first, self.first + len(self.columns))
 
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The distinct orders in time."""
+        return tuple(dict.fromkeys(order for _, order in self.columns))
+
 
 class LatentReadout(NamedTuple):
     """One latent's part of a readout.
@@ -120,6 +125,41 @@ def state_rows(
             below = jets - above - len(plan.columns)
             blocks.append(jnp.pad(rows, ((0, 0), (above, below), (0, 0))))
     return jnp.concatenate(blocks, axis=-1)
+
+
+def in_features(plan: LatentPlan, readout: LatentReadout) -> LatentReadout:
+    """Rewrite a readout in the features that the term sees: spatial ones, per order in time.
+
+    They are fewer than the states: a term without derivatives in time does not see the
+    derivatives that the state holds.
+    """
+    orders = [plan.orders.index(order) for _, order in plan.columns]
+    return readout._replace(
+        temporal=jnp.eye(len(plan.orders), dtype=readout.temporal.dtype)[jnp.asarray(orders)]
+    )
+
+
+def features_to_state(
+    plans: tuple[LatentPlan, ...],
+    readouts: tuple[LatentReadout, ...],
+    sizes: tuple[int, ...],
+    members: tuple[int, ...],
+    rows: Array,
+) -> Array:
+    """Write rows on a term's features [R, n] as rows on the state [R, S]."""
+    count, blocks, start = rows.shape[0], [], 0
+    known = {plan.latent: (plan, readout) for plan, readout in zip(plans, readouts, strict=True)}
+    for latent in members:
+        if latent not in known:
+            blocks.append(jnp.zeros((count, sizes[latent]), rows.dtype))
+            continue
+        plan, readout = known[latent]
+        orders, copies = len(plan.orders), readout.spatial.shape[-1]
+        first = [[order for _, order in plan.columns].index(order) for order in plan.orders]
+        own = rows[:, start : start + copies * orders].reshape(count, copies, orders)
+        blocks.append((own @ readout.temporal[jnp.asarray(first)]).reshape(count, -1))
+        start += copies * orders
+    return jnp.concatenate(blocks, axis=1)
 
 
 def residual_cov(
