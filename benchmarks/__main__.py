@@ -19,7 +19,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import chains, iterations  # noqa: E402
+from benchmarks import chains, iterations, logging_cost  # noqa: E402
 
 TARGET = Path(__file__).parent.parent / "docs" / "BENCHMARKS.md"
 
@@ -47,6 +47,10 @@ def _iterations(fast: bool) -> str:
     return _table(iterations.paper_settings(fast))
 
 
+def _logging(fast: bool) -> str:
+    return _table(logging_cost.logging_cost(fast))
+
+
 SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
     "growth": ("One smoothing pass against the number of times", _growth),
     "structure": (
@@ -55,6 +59,10 @@ SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
     ),
     "million": ("A million steps of a damped oscillator, 10,000 observations", _million),
     "iterations": ("One iteration at the paper's settings", _iterations),
+    "logging": (
+        "What logging adds to training: 20,000 steps of 8 metrics (160,000 values)",
+        _logging,
+    ),
 }
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from physs_runner.errors import PhyssError
 from physs_runner.tracking.record import DatasetNote, Destination, ModelNote, RunInfo
 
+Item = TypeVar("Item")
 BATCH = 1000  # metrics per request, the most that MLflow takes
 
 
@@ -93,11 +94,11 @@ def open_store(destination: Destination) -> Store:
     return MlflowStore(destination)
 
 
-def batches(points: Iterable[Point], size: int = BATCH) -> Iterable[list[Point]]:
-    """Split points into lists that a store takes at once."""
-    block: list[Point] = []
-    for point in points:
-        block.append(point)
+def batches(items: Iterable[Item], size: int = BATCH) -> Iterator[list[Item]]:
+    """Split items into lists that a store takes at once."""
+    block: list[Item] = []
+    for item in items:
+        block.append(item)
         if len(block) == size:
             yield block
             block = []

@@ -14,11 +14,13 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from physs_runner.errors import PhyssError
-from physs_runner.tracking.base import Point, RunRow, StoreError
+from physs_runner.tracking.base import Point, RunRow, StoreError, batches
+from physs_runner.tracking.embedded import has_known_tables, insert_points
 from physs_runner.tracking.files import lock
 from physs_runner.tracking.record import DatasetNote, Destination, ModelNote, RunInfo
 
@@ -47,12 +49,17 @@ class MlflowStore:
             os.environ.setdefault(name, value)
         for name in ("mlflow", "alembic"):
             logging.getLogger(name).setLevel(logging.WARNING)
+        self._database: Path | None = None  # an embedded one whose tables we know
         with self._reported():
             if destination.kind == "local":
-                _create_embedded(Path(str(destination.uri).removeprefix("sqlite:///")))
+                path = Path(str(destination.uri).removeprefix("sqlite:///"))
+                _create_embedded(path)
+                self._database = path if has_known_tables(path) else None
             from mlflow import MlflowClient
 
-            self._client = MlflowClient(_patient(destination))
+            # An embedded store waits a minute for other writers instead of five seconds.
+            patience = "?timeout=60" if destination.kind == "local" else ""
+            self._client = MlflowClient(f"{destination.uri}{patience}")
 
     def create(self, info: RunInfo, start_ms: int, parent_id: str | None) -> str:
         """Return the id of the run with this uid, creating it where it is missing."""
@@ -76,17 +83,19 @@ class MlflowStore:
             Param(_key(name), _cut(value, _PARAM_LENGTH)) for name, value in sorted(params.items())
         ]
         with self._reported():
-            for start in range(0, len(items), _PARAMS_PER_BATCH):
-                block = items[start : start + _PARAMS_PER_BATCH]
+            for block in batches(items, _PARAMS_PER_BATCH):
                 self._client.log_batch(run_id, params=block, synchronous=True)
 
     def log_points(self, run_id: str, points: Sequence[Point]) -> None:
-        """Add metric values; MLflow keeps one of those equal in name, value, time and step."""
+        """Add metric values; the store keeps one of those equal in name, value, time and step."""
         from mlflow.entities import Metric
 
-        block = [Metric(_key(p.name), float(p.value), p.time_ms, p.step) for p in points]
+        named = [point._replace(name=_key(point.name)) for point in points]
         with self._reported():
-            self._client.log_batch(run_id, metrics=block, synchronous=True)
+            if self._database is not None:
+                insert_points(self._database, run_id, named)
+            else:
+                self._client.log_batch(run_id, [Metric(*p) for p in named], synchronous=True)
 
     def set_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Set or replace tags."""
@@ -94,8 +103,7 @@ class MlflowStore:
 
         items = [RunTag(_key(name), _cut(value, _TAG_LENGTH)) for name, value in tags.items()]
         with self._reported():
-            for start in range(0, len(items), _PARAMS_PER_BATCH):
-                block = items[start : start + _PARAMS_PER_BATCH]
+            for block in batches(items, _PARAMS_PER_BATCH):
                 self._client.log_batch(run_id, tags=block, synchronous=True)
 
     def log_file(self, run_id: str, path: Path, folder: str) -> None:
@@ -239,12 +247,6 @@ def _create_embedded(path: Path) -> None:
         os.replace(unfinished, path)
 
 
-def _patient(destination: Destination) -> str:
-    """Return the address; an embedded store waits a minute for other writers, not 5 s."""
-    suffix = "?timeout=60" if destination.kind == "local" else ""
-    return f"{destination.uri}{suffix}"
-
-
 def _save_model(target: Path, directory: Path, note: ModelNote, run_id: str, logged: Any) -> None:
     """Write a model folder: our arrays and config, and the name of the code that reads them."""
     with warnings.catch_warnings():
@@ -286,6 +288,7 @@ def _row(run: Any, experiments: Mapping[str, str]) -> RunRow:
     )
 
 
+@lru_cache(maxsize=10_000)
 def _key(name: str) -> str:
     """Return a name that MLflow accepts."""
     return re.sub(r"[^\w.\-: /]", "_", name)[:_KEY_LENGTH]

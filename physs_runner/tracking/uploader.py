@@ -1,9 +1,10 @@
 """The process that copies running runs into their stores.
 
-It is started beside the training process, reads only files, and runs at low priority: neither
-the import of MLflow nor a slow server ever holds up a training step. It serves every run of
-that process, one after another or several at a time, so a sweep imports MLflow once. When the
-process disappears without a word, it says so in the store.
+It is started beside the training process, reads only files, and does its work at the lowest
+priority until the run has ended: neither the import of MLflow nor a slow server ever holds up
+a training step. It serves every run of that process, one after another or several at a time,
+so a sweep imports MLflow once. When the process disappears without a word, it says so in the
+store.
 
 It reads lines from its standard input: ``{"begin": DIRECTORY}`` and ``{"end": DIRECTORY}``.
 """
@@ -15,8 +16,11 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 from physs_runner.errors import PhyssError
@@ -49,6 +53,8 @@ class Uploader:
         self._jobs: dict[str, Job] = {}
         self._stores: dict[Destination, Store] = {}
         self._input = b""
+        # Nice is a property of threads: what goes on beside training steps back behind it.
+        self._beside = ThreadPoolExecutor(1, initializer=_step_back)
 
     def serve(self) -> None:
         """Copy runs until their process is gone, or for a while after the last has ended."""
@@ -98,7 +104,7 @@ class Uploader:
             job.sampler.sample(now)
         if now < job.due:
             return
-        sent = self._attempt(job.record)
+        sent = self._beside.submit(self._attempt, job.record).result()
         job.delay = _INTERVAL if sent else min(_LONGEST, 2 * job.delay)
         job.due = time.monotonic() + job.delay
 
@@ -150,10 +156,15 @@ def _await_death(record: RunRecord, pid: int) -> None:
         time.sleep(0.1)
 
 
+def _step_back() -> None:
+    """Give this thread the lowest priority; other systems than Linux know none of threads."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+
+
 def main(pid: int) -> None:
     """Serve the process with this id."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which then ends us
-    os.nice(5)
     Uploader(pid).serve()
 
 

@@ -11,6 +11,7 @@ import time
 import numpy
 import pytest
 
+from physs_runner.tracking.base import Point
 from physs_runner.tracking.destination import embedded
 from physs_runner.tracking.history import HistoryWriter, read_history
 from physs_runner.tracking.record import DatasetNote, ModelNote, RunRecord
@@ -54,6 +55,36 @@ def test_finished_run_arrives_complete(store, client, local, make_record):
     assert values(client, sent.run_id, "train/elbo") == expected
     assert run.inputs.dataset_inputs[0].dataset.name == "toy"
     assert [f.path for f in client.list_artifacts(sent.run_id, "figures")] == ["figures/fit.png"]
+
+
+def test_values_are_written_as_mlflow_writes_them(store, client, local, make_record):
+    """Straight into the tables or through MLflow, a client reads the same histories."""
+    from mlflow.entities import Metric
+
+    points = [
+        *(Point("a/b c", 1.5 * step, 10 + step, step) for step in (3, 1, 2, 3)),
+        *(Point("limits", value, 10, 4) for value in (math.nan, math.inf, -math.inf, 0.25)),
+        *(Point("late", float(time_ms), time_ms, 7) for time_ms in (5, 9, 8)),
+        Point("nan last", 1.0, 3, 1),
+        Point("nan last", math.nan, 4, 2),
+    ]
+    ids = []
+    for name in ("theirs", "ours"):
+        record = make_record(name)
+        record.end("FINISHED")
+        ids.append(str(send(record, store, local.uri).run_id))
+    # The second block repeats some values and changes which is the latest.
+    for block in (points, [*points[:6], Point("a/b c", -1.0, 2, 9)]):
+        client.log_batch(ids[0], [Metric(*point) for point in block], synchronous=True)
+        store.log_points(ids[1], block)
+    theirs, ours = (client.get_run(run_id).data.metrics for run_id in ids)
+    assert repr(theirs) == repr(ours)
+    for name in theirs:
+        found = [
+            sorted((m.step, m.timestamp, repr(m.value)) for m in client.get_metric_history(i, name))
+            for i in ids
+        ]
+        assert found[0] == found[1]
 
 
 def test_sending_twice_makes_no_duplicates(store, client, local, make_record):
