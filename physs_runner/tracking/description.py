@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+
+# Per output, other bands than the usual one, and how training went: metrics, not results.
+_DETAIL = re.compile(r"/.*/|/width\d|/coverage(50|80|90)$|^train/(?!elbo$|iterations$|converged$)")
 
 
 def describe(
@@ -25,6 +29,9 @@ def describe(
     if equations:
         parts.append("## Equations\n\n```text\n" + "\n".join(equations) + "\n```")
     if metrics:
-        rows = [f"| {name} | {value:.6g} |" for name, value in sorted(metrics.items())]
+        shown = {name: value for name, value in sorted(metrics.items()) if not _DETAIL.search(name)}
+        rows = [f"| {name} | {value:.6g} |" for name, value in shown.items()]
         parts.append("## Results\n\n| metric | value |\n|---|---|\n" + "\n".join(rows))
+        if len(shown) < len(metrics):
+            parts.append("Every metric, per output too, is among the run's metrics.")
     return "\n\n".join(parts) + "\n"

@@ -7,12 +7,16 @@ it and on whichever machine, as long as they share the folder.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+import yaml
 
 from physs_runner.tracking.files import read_json, write_json
 
 PARENT = "parent.json"
 RECORD = "summary"  # folder of the parent's record inside the sweep directory
+_NAMED = ("approximation", "inference", "seed")  # are in every run's name
 _LEVELS = 4  # a job's directory lies at most this deep, as with subdirs named after overrides
 
 
@@ -33,3 +37,18 @@ def find_parent(directory: Path) -> str | None:
             found = folder / note["record"]
             return None if found == directory else str(found)
     return None
+
+
+def job_label(directory: Path, swept: Mapping[str, str]) -> str:
+    """Return what tells a job from the others of its sweep, such as ``noise.variance=0.1``.
+
+    Args:
+        directory: of the job, in which Hydra has written its overrides.
+        swept: the parent's parameters: overrides that all jobs share are among them as they
+            are, those that differ are not.
+    """
+    path = directory / ".hydra" / "overrides.yaml"
+    overrides: list[str] = (yaml.safe_load(path.read_text()) if path.exists() else None) or []
+    pairs = [text.lstrip("+").partition("=")[::2] for text in overrides]
+    own = [(key, value) for key, value in pairs if key in swept and swept[key] != value]
+    return " ".join(f"{key}={value}" for key, value in own if key not in _NAMED)

@@ -19,7 +19,7 @@ from physs_runner.tracking.courier import COURIER
 from physs_runner.tracking.destination import choose
 from physs_runner.tracking.history import FILE as HISTORY_FILE
 from physs_runner.tracking.history import HistoryWriter
-from physs_runner.tracking.parents import find_parent
+from physs_runner.tracking.parents import find_parent, job_label
 from physs_runner.tracking.provenance import provenance
 from physs_runner.tracking.record import DatasetNote, ModelNote, RunInfo, RunRecord
 from physs_runner.tracking.sender import FILE as SYNC_FILE
@@ -207,10 +207,12 @@ def open_tracker(
     record = RunRecord(directory)
     record.directory.mkdir(parents=True, exist_ok=True)
     parent = find_parent(record.directory)
+    sweep = RunRecord(parent).info() if parent and RunRecord(parent).exists else None
+    label = job_label(record.directory, sweep.params) if sweep else ""
     info = RunInfo(
-        name=name,
+        name=f"{name} {label}".rstrip(),
         # The UI nests a run under its parent only inside one experiment.
-        experiment=_experiment_of(parent) or config.experiment or experiment or name,
+        experiment=sweep.experiment if sweep else config.experiment or experiment or name,
         params={key: str(value) for key, value in params.items()},
         tags={**provenance(), **{key: str(value) for key, value in tags.items()}},
         destination=choose(config.name, config.uri, outputs=outputs),
@@ -227,10 +229,3 @@ def open_tracker(
     tracker = Tracker(record, log_model=config.log_model, warn=warn or _LOG.warning)
     tracker.start()
     return tracker
-
-
-def _experiment_of(parent: str | None) -> str | None:
-    """Return the experiment of a parent's record, None where there is none."""
-    if parent is None or not RunRecord(parent).exists:
-        return None
-    return RunRecord(parent).info().experiment

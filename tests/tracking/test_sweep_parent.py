@@ -13,7 +13,9 @@ from physs_runner.errors import ConfigError
 from physs_runner.tracking.base import RunRow
 from physs_runner.tracking.destination import embedded
 from physs_runner.tracking.parents import find_parent, name_parent
+from physs_runner.tracking.record import RunRecord
 from physs_runner.tracking.sender import read_sent
+from physs_runner.tracking.session import open_tracker
 from physs_runner.tracking.sweep import Goal, best_of
 
 
@@ -55,6 +57,22 @@ def test_job_finds_its_parent_from_a_deep_directory(tmp_path):
     assert find_parent(tmp_path / "sweep" / "seed=1" / "x=2") == expected
     assert find_parent(tmp_path / "sweep" / "summary") is None
     assert find_parent(tmp_path / "other") is None
+
+
+def test_job_is_named_after_what_makes_it_different(tmp_path, config):
+    """A job's name says which of the swept values it has; what all share stays out of it."""
+    swept = {"x": "1,2", "kernel/time": "a,b", "seed": "0,1", "training.iterations": "3"}
+    for place, params in (("summary", swept), ("0", {})):
+        folder = tmp_path / place
+        if place == "0":
+            (folder / ".hydra").mkdir(parents=True)
+            overrides = ["training.iterations=3", "x=2", "kernel/time=b", "seed=1"]
+            (folder / ".hydra" / "overrides.yaml").write_text(json.dumps(overrides))
+        else:
+            name_parent(tmp_path)
+        open_tracker(config(name="none"), folder, name="toy", params=params, tags={}).finish()
+    assert RunRecord(tmp_path / "0").info().name == "toy x=2 kernel/time=b"
+    assert RunRecord(tmp_path / "0").info().experiment == "toy"
 
 
 def test_best_ignores_what_failed_or_is_not_finite():
