@@ -26,7 +26,7 @@ def check_features(model: Model) -> float:
     for latent in model.latents:
         state = build_latent(latent, values, model.max_jitter)
         if not np.all(np.isfinite(np.asarray(state.chol))):
-            raise NumericalError(_explain(latent, model))
+            raise NumericalError(_explain(latent, model, _kernel_name(state.space)))
         jitter = float(state.jitter)
         largest = max(largest, jitter)
         if jitter > 0:
@@ -34,7 +34,13 @@ def check_features(model: Model) -> float:
     return largest
 
 
-def _explain(latent: Latent, model: Model) -> str:
+def _kernel_name(kernel: object) -> str:
+    """Name a kernel, or the kernels that it is made of."""
+    parts = getattr(kernel, "parts", None) or (kernel,)
+    return " and ".join(dict.fromkeys(type(part).__name__ for part in parts))
+
+
+def _explain(latent: Latent, model: Model, kernel: str) -> str:
     """Say what is singular and what would help."""
     scales = {
         spec.name.removeprefix("kernel.space."): f"{float(spec.initial):g}"
@@ -43,8 +49,8 @@ def _explain(latent: Latent, model: Model) -> str:
     }
     distance, pair = _closest_pair(latent.points)
     return (
-        f"the covariance of the {latent.features} spatial features of {latent.name} is singular "
-        f"even with approximation.max_jitter = {model.max_jitter:g}; its lengthscales are "
+        f"the covariance of the {latent.features} spatial features of {latent.name} under the "
+        f"{kernel} kernel is singular even with approximation.max_jitter = {model.max_jitter:g}; its lengthscales are "
         f"{', '.join(f'{k} = {v}' for k, v in scales.items())} and its closest sites {pair} lie "
         f"{distance:.3g} apart: shorten kernel.space.lengthscale, take fewer sites "
         "(approximation.inducing.count), a rougher kernel such as kernel/space=matern52, or raise "

@@ -148,7 +148,7 @@ def layout_of(states: tuple[LatentState, ...]) -> Layout:
 
 
 def _jitters(dtype: jnp.dtype, largest: float) -> Array:
-    """List the jitters to try: from rounding level up by factors of ten."""
-    smallest = 1e-10 if dtype == jnp.float64 else 1e-5
-    count = max(1, round(float(np.log10(max(largest, smallest) / smallest))) + 1)
+    """List the jitters to try: from rounding level up by factors of ten to the largest."""
+    smallest = min(1e-10 if dtype == jnp.float64 else 1e-5, largest)
+    count = round(float(np.log10(largest / smallest))) + 1
     return jnp.asarray(smallest * 10.0 ** np.arange(count), dtype)
