@@ -58,6 +58,9 @@ class Algorithm(NamedTuple):
         joint: (values, state, reader) to the joint posterior, by dense algebra; None
             where it is not offered.
         reads_all: whether ``predict`` bounds its own memory, and is best asked once.
+        data: the arrays of the problem. A program that takes them as arguments serves
+            every problem of the same shapes.
+        bind: gives the same algorithm on other data; None where the data are part of it.
     """
 
     model: Model
@@ -70,3 +73,9 @@ class Algorithm(NamedTuple):
     sample: Callable[[Values, Any, Term, Array, int], Array] | None = None
     joint: Callable[[Values, Any, Term], Joint] | None = None
     reads_all: bool = False
+    data: Any = ()
+    bind: Callable[[Any], Algorithm] | None = None
+
+    def on(self, data: Any) -> Algorithm:
+        """Give the algorithm on some data of the shapes of its own."""
+        return self if self.bind is None else self.bind(data)

@@ -8,7 +8,9 @@ steps; iterating it is Gauss-Newton.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
@@ -28,25 +30,51 @@ from physs_runner.model.model import Model, Schedule, schedule
 from physs_runner.model.parameters import Values
 
 
+class Data(NamedTuple):
+    """What differs between problems of one shape.
+
+    Fields:
+        schedule: terms along time.
+        points: feature sites of each latent [M, X].
+        rules: expectation rule of each term, or None.
+    """
+
+    schedule: Schedule
+    points: tuple[Array, ...]
+    rules: tuple[Rule | None, ...]
+
+
 def state_space(
     model: Model, config: InferenceConfig, *, damped: bool, minibatch: int | None, key: Array
 ) -> Algorithm:
     """Assemble an algorithm that smooths along time."""
     laid_out, _ = schedule(model)
+    _tell_minibatch(laid_out, minibatch)
     smoothing = config.name == "eks"
     rules = tuple(
         None if smoothing else expectation_rule(config, len(term.jets), key) for term in model.terms
     )
+    points = tuple(jnp.asarray(latent.points, model.dtype) for latent in model.latents)
+    damped = damped or (smoothing and config.damping > 0)
+    return _bind(model, config, damped, minibatch, Data(laid_out, points, rules))
+
+
+def _bind(
+    model: Model, config: InferenceConfig, damped: bool, minibatch: int | None, data: Data
+) -> Algorithm:
+    """Assemble the algorithm on some data."""
+    latents = zip(model.latents, data.points, strict=True)
+    bound = replace(model, latents=tuple(replace(q, points=points) for q, points in latents))
+    smoothing = config.name == "eks"
     settings = cvi.Settings(
         smoother=choose_smoother(config.chain),
         form=config.chain.update,
-        rules=rules,
-        damped=damped or (smoothing and config.damping > 0),
+        rules=data.rules,
+        damped=damped,
         by_identity=config.gradient == "identity",
         residual_as_noise=smoothing and model.keep_residual,
         minibatch=minibatch,
     )
-    _tell_minibatch(laid_out, minibatch)
     linear = all(term.linear for term in model.terms)
     start = config.start
     if start == "auto":
@@ -54,16 +82,17 @@ def state_space(
 
     def init(values: Values, key: Array) -> cvi.AllSites:
         del key
-        blank = cvi.start_from_prior(model, laid_out, settings)
+        blank = cvi.start_from_prior(bound, data.schedule, settings)
         if start == "prior":
             return blank
-        found = causal_sites(model, laid_out, values, residual_as_noise=settings.residual_as_noise)
+        as_noise = settings.residual_as_noise
+        found = causal_sites(bound, data.schedule, values, residual_as_noise=as_noise)
         whole = jnp.ones((), model.dtype)
-        return cvi.step_towards(model, laid_out, values, blank, found, whole)
+        return cvi.step_towards(bound, data.schedule, values, blank, found, whole)
 
     def advance(values: Values, sites: cvi.AllSites, key: Array, step: Array) -> Advance:
-        visited = draw(laid_out, minibatch, key)
-        return cvi.advance(model, visited, settings, values, sites, step)
+        visited = draw(data.schedule, minibatch, key)
+        return cvi.advance(bound, visited, settings, values, sites, step)
 
     conjugate = linear and all(term.likelihood.conjugate for term in model.terms)
     return Algorithm(
@@ -76,6 +105,8 @@ def state_space(
         iterates=True,
         sample=partial(sample, model, settings),
         joint=partial(joint_of_sites, model),
+        data=data,
+        bind=partial(_bind, model, config, damped, minibatch),
     )
 
 

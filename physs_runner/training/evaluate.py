@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -38,21 +39,35 @@ class Evaluation(NamedTuple):
         return {"objective": self.objective, **self.info, **scalars}
 
 
-Evaluate = Callable[[Values, Any, Array, Array, "int | Array"], Evaluation]
+class Given(NamedTuple):
+    """What a compiled program is told about its problem: initial values, and its data.
+
+    As arguments they stay out of the program, which then serves other values and data too.
+    """
+
+    fixed: Values
+    data: Any
 
 
-def make_evaluate(algorithm: Algorithm, fixed: Values) -> Evaluate:
-    """Make (raw, state, key, step size, steps) to an evaluation, to be jitted by the caller.
+Evaluate = Callable[[Given, Values, Any, Array, Array, "int | Array"], Evaluation]
+
+
+def make_evaluate(algorithm: Algorithm) -> Evaluate:
+    """Make (given, raw, state, key, step size, steps) to an evaluation, to be jitted.
 
     The steps are natural-gradient steps at the raw values; the last one reports what
     it found before it moved. ``algorithm.advance`` is traced once however many there are.
     """
-    advance = jax.jit(algorithm.advance)
+
+    @jax.jit
+    def advance_on(data: Any, values: Values, state: Any, key: Array, natural: Array) -> Advance:
+        return algorithm.on(data).advance(values, state, key, natural)
 
     def evaluate(
-        raw: Values, state: Any, key: Array, natural: Array, steps: int | Array
+        given: Given, raw: Values, state: Any, key: Array, natural: Array, steps: int | Array
     ) -> Evaluation:
-        values, pull = jax.vjp(lambda raw: constrain(algorithm.specs, raw, fixed), raw)
+        values, pull = jax.vjp(lambda raw: constrain(algorithm.specs, raw, given.fixed), raw)
+        advance = partial(advance_on, given.data)
 
         def step(_: Any, last: tuple[Any, Advance]) -> tuple[Any, Advance]:
             before = last[1].state

@@ -12,7 +12,7 @@ from jax import Array
 
 from physs_runner.inference.protocol import Algorithm
 from physs_runner.model.parameters import ParameterSpec, unconstrain
-from physs_runner.training.evaluate import Evaluate, Evaluation, make_evaluate
+from physs_runner.training.evaluate import Evaluate, Evaluation, Given, make_evaluate
 from physs_runner.training.schedules import Plan
 
 
@@ -61,17 +61,17 @@ class Row(NamedTuple):
 
 def start(
     algorithm: Algorithm,
-    fixed: dict[str, Array],
+    given: Given,
     optimiser: optax.GradientTransformation,
     stopping: Stopping,
     key: Array,
 ) -> Carry:
     """Stand at the initial values."""
     dtype = algorithm.model.dtype
-    raw = unconstrain(algorithm.specs, fixed)
+    raw = unconstrain(algorithm.specs, given.fixed)
     groups = [{name: raw[name] for name in names} for names in _groups(algorithm.specs)]
     moments = (optimiser.init(groups[0]), optimiser.init(groups[1]))
-    point = Point(raw, jax.jit(algorithm.init)(fixed, key), moments)
+    point = Point(raw, first_state(algorithm, given, key), moments)
     return Carry(
         here=point,
         good=point,
@@ -84,21 +84,30 @@ def start(
     )
 
 
+def first_state(algorithm: Algorithm, given: Given, key: Array) -> Any:
+    """Give the algorithm's first state."""
+
+    @jax.jit
+    def init(given: Given, key: Array) -> Any:
+        return algorithm.on(given.data).init(given.fixed, key)
+
+    return init(given, key)
+
+
 def make_iterate(
     algorithm: Algorithm,
-    fixed: dict[str, Array],
     optimiser: optax.GradientTransformation,
     stopping: Stopping,
     inner_steps: int,
-) -> Callable[[Carry, Row], tuple[Carry, dict[str, Array]]]:
+) -> Callable[[Given, Carry, Row], tuple[Carry, dict[str, Array]]]:
     """Make the function that evaluates a point, and moves on or goes back."""
-    evaluate: Evaluate = make_evaluate(algorithm, fixed)
+    evaluate: Evaluate = make_evaluate(algorithm)
     groups = _groups(algorithm.specs)
 
-    def iterate(carry: Carry, row: Row) -> tuple[Carry, dict[str, Array]]:
+    def iterate(given: Given, carry: Carry, row: Row) -> tuple[Carry, dict[str, Array]]:
         here, plan = carry.here, row.plan
         natural = plan.natural * carry.boldness
-        found = evaluate(here.raw, here.state, row.key, natural, inner_steps)
+        found = evaluate(given, here.raw, here.state, row.key, natural, inner_steps)
         ahead = _step(groups, optimiser, here, found, plan, carry.boldness)
         finite = jnp.isfinite(found.objective) & _all_finite((ahead.raw, ahead.state))
         new = finite & ~carry.returned

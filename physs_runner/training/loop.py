@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from physs_runner.config.schema import TrainingConfig
 from physs_runner.errors import NumericalError
 from physs_runner.inference.protocol import Algorithm
 from physs_runner.model.parameters import constrain, initial_values
+from physs_runner.training.evaluate import Given
 from physs_runner.training.iteration import Carry, Row, Stopping, make_iterate, start
 from physs_runner.training.schedules import Plan
 
@@ -71,14 +73,15 @@ def fit(
     """Follow a plan, stopping early when nothing changes, and then the closing plan."""
     dtype = algorithm.model.dtype
     fixed = initial_values(algorithm.specs, dtype)
-    optimiser = optax.adam(config.learning_rate)
+    optimiser = optax.adam(1.0)  # the plan has the rates, so that the program serves all
     total = len(plan.natural)
     batch = max(min(config.report_every, total), len(closing.natural))
     began = time.perf_counter()
-    carry = start(algorithm, fixed, optimiser, stopping, key)
-    iterate = make_iterate(algorithm, fixed, optimiser, stopping, config.inner_steps)
+    given = Given(fixed, algorithm.data)
+    carry = start(algorithm, given, optimiser, stopping, key)
+    iterate = make_iterate(algorithm, optimiser, stopping, config.inner_steps)
     example = _rows(plan, 0, 0, batch, key, dtype)
-    run = jax.jit(_batch_of(iterate)).lower(carry, example).compile()
+    run = jax.jit(_batch_of(iterate)).lower(given, carry, example).compile()
     compile_seconds = time.perf_counter() - began
     began = time.perf_counter()
     history: list[dict[str, np.ndarray]] = []
@@ -86,10 +89,10 @@ def fit(
     while done < total and not carry.stopped:
         asked = time.perf_counter()
         count = min(pace, total - done)
-        carry, (active, metrics) = run(carry, _rows(plan, done, count, batch, key, dtype))
+        carry, (active, metrics) = run(given, carry, _rows(plan, done, count, batch, key, dtype))
         kept = np.asarray(active)
         history.append({name: np.asarray(value)[kept] for name, value in metrics.items()})
-        steps = step_sizes(plan, done, history[-1]["boldness"], config.learning_rate)
+        steps = step_sizes(plan, done, history[-1]["boldness"])
         done += int(np.sum(kept))
         seconds = np.full(np.sum(kept), (time.perf_counter() - asked) / count)
         report(done, total, {**history[-1], **steps, "iteration_s": seconds})
@@ -99,9 +102,9 @@ def fit(
     train_seconds = time.perf_counter() - began
     carry = carry._replace(stopped=jnp.zeros((), bool))
     closed = len(closing.natural)
-    carry, (_, metrics) = run(carry, _rows(closing, 0, closed, batch, key, dtype))
+    carry, (_, metrics) = run(given, carry, _rows(closing, 0, closed, batch, key, dtype))
     if carry.returned:  # the last step was a bad one: look at the good point instead
-        carry, (_, metrics) = run(carry, _rows(closing, closed - 1, 1, batch, key, dtype))
+        carry, (_, metrics) = run(given, carry, _rows(closing, closed - 1, 1, batch, key, dtype))
         closed = 1
     last = {name: float(np.asarray(value)[closed - 1]) for name, value in metrics.items()}
     check_final(last["objective"])
@@ -119,30 +122,28 @@ def fit(
     )
 
 
-def step_sizes(
-    plan: Plan, first: int, boldness: np.ndarray, learning_rate: float
-) -> dict[str, np.ndarray]:
+def step_sizes(plan: Plan, first: int, boldness: np.ndarray) -> dict[str, np.ndarray]:
     """Give the steps that were taken from an iteration on: natural ones and the optimiser's."""
     rows = slice(first, first + len(boldness))
     return {
         "step_size": plan.natural[rows] * boldness,
-        "learning_rate": plan.rate[rows] * learning_rate * boldness,
+        "learning_rate": plan.rate[rows] * boldness,
     }
 
 
 def _batch_of(iterate: Callable) -> Callable:
     """Make a function that runs a batch of iterations, idle ones among them."""
 
-    def body(carry: Carry, row: Row) -> tuple[Carry, tuple[Array, dict[str, Array]]]:
+    def body(given: Given, carry: Carry, row: Row) -> tuple[Carry, tuple[Array, dict[str, Array]]]:
         def idle(carry: Carry, row: Row) -> tuple[Carry, dict[str, Array]]:
-            shapes = jax.eval_shape(iterate, carry, row)[1]
+            shapes = jax.eval_shape(iterate, given, carry, row)[1]
             return carry, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
 
         active = row.active & ~carry.stopped
-        after, metrics = lax.cond(active, iterate, idle, carry, row)
+        after, metrics = lax.cond(active, partial(iterate, given), idle, carry, row)
         return after, (active, metrics)
 
-    return lambda carry, rows: lax.scan(body, carry, rows)
+    return lambda given, carry, rows: lax.scan(partial(body, given), carry, rows)
 
 
 def _rows(plan: Plan, first: int, count: int, batch: int, key: Array, dtype: Any) -> Row:

@@ -23,7 +23,8 @@ from physs_runner.config.schema import TrainingConfig
 from physs_runner.errors import NumericalError
 from physs_runner.inference.protocol import Algorithm
 from physs_runner.model.parameters import constrain, initial_values, unconstrain
-from physs_runner.training.evaluate import Evaluation, make_evaluate
+from physs_runner.training.evaluate import Evaluation, Given, make_evaluate
+from physs_runner.training.iteration import first_state
 from physs_runner.training.loop import FitResult, Report, check_final, give_up_sentence
 from physs_runner.training.schedules import noise_held
 
@@ -76,8 +77,9 @@ def fit_quasi_newton(
     fixed = initial_values(algorithm.specs, algorithm.model.dtype)
     raw, unravel = ravel_pytree(unconstrain(algorithm.specs, fixed))
     began = time.perf_counter()
-    state = jax.jit(algorithm.init)(fixed, key)
-    attempt = _compile(algorithm, fixed, raw, unravel, state, key)
+    given = Given(fixed, algorithm.data)
+    state = first_state(algorithm, given, key)
+    attempt = _compile(algorithm, given, raw, unravel, state, key)
     compile_seconds = time.perf_counter() - began
     began = time.perf_counter()
     natural = 1.0 if algorithm.exact_in_one else step_size
@@ -119,26 +121,29 @@ def _steps(algorithm: Algorithm, config: TrainingConfig) -> int:
 
 def _compile(
     algorithm: Algorithm,
-    fixed: dict[str, Array],
+    given: Given,
     raw: Array,
     unravel: Callable[[Array], dict[str, Array]],
     state: Any,
     key: Array,
 ) -> Try:
     """Compile the one function of training: (raw, state, step size, steps) to a trial."""
-    evaluate = make_evaluate(algorithm, fixed)
+    evaluate = make_evaluate(algorithm)
 
-    def run(flat: Array, state: Any, natural: Array, steps: Array) -> tuple[Array, Evaluation]:
-        found = evaluate(unravel(flat), state, key, natural, steps)
+    def run(
+        given: Given, flat: Array, state: Any, key: Array, natural: Array, steps: Array
+    ) -> tuple[Array, Evaluation]:
+        found = evaluate(given, unravel(flat), state, key, natural, steps)
         return ravel_pytree(found.gradient)[0], found
 
     def numbers(natural: float, steps: int) -> tuple[Array, Array]:
         return jnp.asarray(natural, raw.dtype), jnp.asarray(steps, jnp.int32)
 
-    compiled = jax.jit(run).lower(raw, state, *numbers(1.0, 1)).compile()
+    compiled = jax.jit(run).lower(given, raw, state, key, *numbers(1.0, 1)).compile()
 
     def attempt(flat: np.ndarray, state: Any, natural: float, steps: int) -> _Trial:
-        gradient, found = compiled(jnp.asarray(flat, raw.dtype), state, *numbers(natural, steps))
+        here = jnp.asarray(flat, raw.dtype)
+        gradient, found = compiled(given, here, state, key, *numbers(natural, steps))
         return _Trial(flat, -float(found.objective), -np.asarray(gradient, float), found)
 
     return attempt

@@ -14,7 +14,7 @@ class Plan(NamedTuple):
 
     Fields:
         natural: step size of the natural gradient.
-        rate: factor on the learning rate of hyperparameters; 0 holds them.
+        rate: learning rate of hyperparameters; 0 holds them.
         noise: 1 where noise levels may move.
         move: 0 where the algorithm's state is only evaluated.
         watch: 1 where training may stop early.
@@ -35,7 +35,7 @@ def training_plan(config: TrainingConfig, step_size: float) -> Plan:
     watched = np.arange(warm + main) >= warm + held + config.early_stopping.patience
     return Plan(
         natural=np.r_[np.full(warm, config.warmup.step_size), np.full(main, step_size)],
-        rate=np.r_[np.zeros(warm), rate_factors(config.schedule, main)],
+        rate=np.r_[np.zeros(warm), config.learning_rate * rate_factors(config.schedule, main)],
         noise=np.r_[np.zeros(warm + held), np.ones(main - held)],
         move=np.ones(warm + main),
         watch=watched.astype(float),
