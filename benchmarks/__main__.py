@@ -27,11 +27,12 @@ TARGET = Path(__file__).parent.parent / "docs" / "BENCHMARKS.md"
 def _growth(fast: bool) -> str:
     rows = chains.growth_with_time(fast)
     smallest = 1_000
-    slopes = ", ".join(
-        f"state {s}: {chains.slope(rows, s, smallest):.2f}"
+    slopes = "; ".join(
+        f"state {s}: time {chains.slope(rows, s, smallest, 'seconds'):.2f}, "
+        f"memory {chains.slope(rows, s, smallest, 'memory, MB'):.2f}"
         for s in sorted({r["state"] for r in rows})
     )
-    return f"Slope on log-log axes from {smallest} times on: {slopes}.\n\n{_table(rows)}"
+    return f"Slopes on log-log axes from {smallest} times on: {slopes}.\n\n{_table(rows)}"
 
 
 def _structure(fast: bool) -> str:

@@ -78,30 +78,44 @@ def growth_with_time(fast: bool) -> list[dict[str, Any]]:
         for length in lengths:
             layout, prior, source = make_chain(length, copies, dim, rows=4)
             run = jax.jit(lambda p, la=layout, s=source: smooth_chain(la, p, (s,)))
+            run = run.lower(prior).compile()
             seconds = measure(lambda run=run, prior=prior: run(prior).log_norm, 3)
             rows.append(
                 {
                     "state": copies * dim,
                     "times": length,
                     "seconds": seconds,
-                    "peak GB": peak_gigabytes(),
+                    "memory, MB": megabytes(run),
                 }
             )
     return rows
 
 
-def slope(rows: list[dict[str, Any]], state: int, smallest: int) -> float:
-    """Slope of time against the number of times on log-log axes."""
+def megabytes(compiled: Any) -> float:
+    """Memory that a compiled program needs: inputs, outputs, and what it keeps meanwhile."""
+    need = compiled.memory_analysis()
+    sizes = (need.argument_size_in_bytes, need.output_size_in_bytes, need.temp_size_in_bytes)
+    return sum(sizes) / 2**20
+
+
+def slope(rows: list[dict[str, Any]], state: int, smallest: int, what: str) -> float:
+    """Slope of a cost against the number of times on log-log axes."""
     own = [r for r in rows if r["state"] == state and r["times"] >= smallest]
-    x, y = np.log([r["times"] for r in own]), np.log([r["seconds"] for r in own])
+    x, y = np.log([r["times"] for r in own]), np.log([r[what] for r in own])
     return float(np.polyfit(x, y, 1)[0])
 
 
 def structure_saves(length: int = 20) -> dict[str, float]:
-    """Compare a step at state 400 with the same step in dense algebra."""
+    """Compare a step at state 400 with the same step in dense algebra.
+
+    Both give the evidence, smoothed means and covariances of what is observed; ours can
+    give the derivatives with respect to the prior as well, which is told apart.
+    """
     layout, prior, source = make_chain(length, copies=200, dim=2, rows=20)
-    ours = jax.jit(lambda p: smooth_chain(layout, p, (source,)))
-    fast = measure(lambda: ours(prior).log_norm, 3) / length
+    scored = jax.jit(lambda p: smooth_chain(layout, p, (source,)))
+    ours = jax.jit(lambda p: smooth_chain(layout, p, (source,))._replace(score=()))
+    fast = measure(lambda: ours(prior), 5) / length
+    with_score = measure(lambda: scored(prior), 5) / length
     A, Q, P0 = (
         dense(layout, tuple(m[1] for m in prior.transition)),
         dense(layout, tuple(m[1] for m in prior.noise)),
@@ -111,12 +125,13 @@ def structure_saves(length: int = 20) -> dict[str, float]:
     H = sites[0].weight
     z = jnp.stack([site.target for site in sites])
     reference = jax.jit(lambda z: dense_smoother(A, Q, P0, H, z))
-    slow = measure(lambda: reference(z)[0], 3) / length
+    slow = measure(lambda: reference(z), 5) / length
     difference = jnp.max(jnp.abs(reference(z)[0] - ours(prior).mean))
     return {
         "ours, s per step": fast,
         "dense, s per step": slow,
         "ratio": slow / fast,
+        "ours with derivatives, s per step": with_score,
         "largest difference of means": float(difference),
     }
 
