@@ -49,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         complain(f"{error.filename or 'a file'}: {error.strerror}")
         return 1
-    except KeyboardInterrupt:
-        complain("interrupted")
-        return 130
+    except KeyboardInterrupt as error:
+        complain(str(error) or "interrupted")
+        return getattr(error, "exit_code", 130)
 
 
 def complain(sentence: str) -> None:
@@ -108,13 +108,9 @@ def _predict(arguments: list[str]) -> int | None:
 
 
 def _resume(arguments: list[str]) -> int:
-    from pathlib import Path
+    from physs_runner.resume import main as resume
 
-    from physs_runner.sweeps.sweep import resume_sweep
-
-    if not arguments or arguments[0].startswith("-"):
-        raise PhyssError("resume takes the folder of a sweep: physs resume SWEEP_DIR")
-    return resume_sweep(Path(arguments[0]).resolve(), tuple(arguments[1:]))
+    return resume(arguments)
 
 
 def _tracking(name: str) -> Callable[[list[str]], int | None]:
@@ -144,7 +140,7 @@ def _completion(arguments: list[str]) -> int:
 COMMANDS = {
     "run": Command("fit one model, or many with -m, and log it", _run),
     "sweep": Command("run with -m: every combination of the values given", _sweep),
-    "resume": Command("run the jobs of a sweep that are missing", _resume),
+    "resume": Command("go on with a run or sweep that was interrupted or killed", _resume),
     "check": Command("check a config and its data without fitting", _check),
     "predict": Command("predict new points from a finished run", _predict),
     "report": Command("compare an experiment's runs in tables and figures", _tracking("report")),

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
 
-from physs_runner import __version__
 from physs_runner.config.schema import RunConfig
 from physs_runner.console import Reporter
 from physs_runner.datasets.dataset import POINT, Dataset, output_array
 from physs_runner.datasets.points import Points
 from physs_runner.datasets.registry import read_dataset
 from physs_runner.devices import use_device
+from physs_runner.errors import NumericalError
 from physs_runner.inference.registry import build_algorithm
+from physs_runner.interruption import Interruption
 from physs_runner.model.build import Problem, build_problem
 from physs_runner.model.conditioning import check_features
+from physs_runner.notes import (
+    dataset_note,
+    file_attributes,
+    model_note,
+    plain_config,
+    run_name,
+    run_tags,
+)
 from physs_runner.prediction.figures.draw import draw_all
 from physs_runner.prediction.metrics import score
 from physs_runner.prediction.parameters import parameter_metrics, parameter_table
 from physs_runner.prediction.predict import Fitted
 from physs_runner.prediction.store import MODEL_FILE, save_model, write_dataset
 from physs_runner.prediction.tables import predict_all, scores_input
+from physs_runner.resume import forget_results, make_identity, may_go_on
 from physs_runner.sentences import shown_as_sentences
 from physs_runner.sweeps.search import Watch, watch_trial
 from physs_runner.tracking.description import describe
 from physs_runner.tracking.params import flatten
-from physs_runner.tracking.record import DatasetNote, ModelNote
+from physs_runner.tracking.record import RunRecord
 from physs_runner.tracking.session import Tracker, open_tracker
+from physs_runner.training.checkpoints import Checkpoints
 from physs_runner.training.fit import train
 from physs_runner.training.loop import FitResult
 
@@ -54,66 +64,133 @@ class Summary:
 
 
 def execute(config: RunConfig, resolved: str, directory: Path, reporter: Reporter) -> Summary:
-    """Run one experiment; everything reaches the directory before it is sent anywhere."""
+    """Run one experiment; everything reaches the directory before it is sent anywhere.
+
+    With ``resume: auto`` a run that the directory holds already goes on from its last
+    checkpoint.
+
+    Raises:
+        NumericalError: training gave up; what the last good state gives is written.
+        Interrupted: by Ctrl-C or SIGTERM; the run can go on later.
+    """
     began = time.perf_counter()
     device = use_device(config.device, config.dtype)
-    tracker = open_tracker(
-        config.tracking,
-        directory,
-        name=_run_name(config),
-        experiment=config.name,
-        params=flatten(_plain(resolved)),
-        tags=_tags(config, device),
+    interruption = Interruption(f"go on with: physs resume {directory}")
+    with interruption.watched():
+        plain = plain_config(resolved)
+        goes_on = config.resume == "auto" and may_go_on(directory, plain)
+        if not goes_on:
+            forget_results(directory)
+        RunRecord(directory).write_config(resolved)
+        tracker = open_tracker(
+            config.tracking,
+            directory,
+            name=run_name(config),
+            experiment=config.name,
+            params={k: v for k, v in flatten(plain).items() if k != "resume"},
+            tags=run_tags(config, device),
+            resume=goes_on,
+            warn=reporter.warn,
+        )
+        with tracker, shown_as_sentences(reporter):
+            job = _Job(config, resolved, tracker, reporter, interruption, device, began, goes_on)
+            metrics = _perform(job)
+    Checkpoints.clear(directory)
+    return Summary(metrics, tracker.run_id, directory)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the parts of a run share."""
+
+    config: RunConfig
+    resolved: str
+    tracker: Tracker
+    reporter: Reporter
+    interruption: Interruption
+    device: str
+    began: float
+    goes_on: bool
+
+    @property
+    def directory(self) -> Path:
+        """The run's folder."""
+        return self.tracker.record.directory
+
+
+def _perform(job: _Job) -> dict[str, float]:
+    """Read, build, train, predict, score, draw and keep; give the metrics."""
+    config, tracker, reporter = job.config, job.tracker, job.reporter
+    reporter.phase("reading data")
+    dataset = read_dataset(config.dataset, config.seed)
+    note = dataset_note(dataset)
+    tracker.dataset(note)
+    reporter.phase("building the model")
+    problem = build_problem(config, dataset)
+    if config.inference.name in STATE_SPACE:
+        check_features(problem.model)
+    key = jax.random.key(config.seed)
+    algorithm = build_algorithm(problem.model, config, key)
+    _tell_size(problem, algorithm.exact_in_one, job.device)
+    reporter.phase("compiling")
+    checkpoints = Checkpoints(
+        job.directory,
+        make_identity(plain_config(job.resolved), note.digest),
+        config.training.checkpoint,
+        goes_on=job.goes_on,
+        interruption=job.interruption,
         warn=reporter.warn,
     )
-    with tracker, shown_as_sentences(reporter):
-        tracker.record.write_config(resolved)
-        reporter.phase("reading data")
-        dataset = read_dataset(config.dataset, config.seed)
-        tracker.dataset(_dataset_note(dataset))
-        reporter.phase("building the model")
-        problem = build_problem(config, dataset)
-        if config.inference.name in STATE_SPACE:
-            check_features(problem.model)
-        key = jax.random.key(config.seed)
-        algorithm = build_algorithm(problem.model, config, key)
-        _tell_size(problem, algorithm.exact_in_one, device)
-        reporter.phase("compiling")
-        result = train(
-            algorithm, config, key, _reporting(tracker, reporter, watch_trial(directory))
-        )
-        fitted = Fitted(problem, algorithm, result.values, result.state)
-        save_model(fitted, directory / MODEL_FILE)
-        reporter.phase("predicting")
-        predicting = time.perf_counter()
-        predictions = predict_all(fitted, config.prediction, config.seed)
-        parameters = parameter_table(fitted)
-        metrics = {
-            **_scores(predictions, dataset),
-            **_training_metrics(result),
-            **parameter_metrics(parameters),
-            "time/predict_s": time.perf_counter() - predicting,
-        }
-        about = _attributes(config, resolved, dataset, tracker)
-        write_dataset(predictions, directory / "predictions.nc", about)
-        write_dataset(parameters, directory / "parameters.nc", about)
-        reporter.phase("drawing figures")
-        draw_all(
-            predictions,
-            dataset,
-            result.history,
-            parameters,
-            _collocation(problem),
-            directory / "figures",
-            config.figures.formats,
-        )
-        metrics["time/total_s"] = time.perf_counter() - began
-        tracker.record.write_metrics(metrics)
-        facts = {"dataset": dataset.name, "inference": config.inference.name, "device": device}
-        tracker.describe(describe(_run_name(config), problem.physics.describe(), metrics, facts))
-        tracker.model(_model_note(problem))
-        reporter.phase("logging")
-    return Summary(metrics, tracker.run_id, directory)
+    report = _reporting(tracker, reporter, watch_trial(job.directory))
+    with job.interruption.deferred():
+        result = train(algorithm, config, key, report, checkpoints)
+    fitted = Fitted(problem, algorithm, result.values, result.state)
+    metrics = _keep(job, fitted, result)
+    facts = {"dataset": dataset.name, "inference": config.inference.name, "device": job.device}
+    tracker.describe(describe(run_name(config), problem.physics.describe(), metrics, facts))
+    tracker.model(model_note(problem))
+    if result.trouble is not None:
+        raise NumericalError(f"{result.trouble}; predictions.nc holds the last good state")
+    reporter.phase("logging")
+    return metrics
+
+
+def _keep(job: _Job, fitted: Fitted, result: FitResult) -> dict[str, float]:
+    """Predict, score and draw; write every result and give the metrics."""
+    config, dataset, directory = job.config, fitted.problem.dataset, job.directory
+    save_model(fitted, directory / MODEL_FILE)
+    job.reporter.phase("predicting")
+    predicting = time.perf_counter()
+    predictions = predict_all(fitted, config.prediction, config.seed)
+    parameters = parameter_table(fitted)
+    metrics = {
+        **_scores(predictions, dataset),
+        **_training_metrics(result),
+        **parameter_metrics(parameters),
+        "time/predict_s": time.perf_counter() - predicting,
+    }
+    about = file_attributes(
+        config,
+        job.resolved,
+        dataset,
+        run_id=job.tracker.run_id,
+        trouble=result.trouble,
+    )
+    write_dataset(predictions, directory / "predictions.nc", about)
+    write_dataset(parameters, directory / "parameters.nc", about)
+    job.reporter.phase("drawing figures")
+    draw_all(
+        predictions,
+        dataset,
+        result.history,
+        parameters,
+        _collocation(fitted.problem),
+        directory / "figures",
+        config.figures.formats,
+    )
+    metrics["time/total_s"] = time.perf_counter() - job.began
+    job.tracker.record.write_metrics(metrics)
+    return metrics
 
 
 def _reporting(tracker: Tracker, reporter: Reporter, watch: Watch | None) -> Any:
@@ -181,59 +258,3 @@ def _tell_size(problem: Problem, exact_in_one: bool, device: str) -> None:
         log.info("term %s (%s): %d points, %s", term.name, term.kind, len(term.time), shape)
     if exact_in_one:
         log.info("the problem is linear and Gaussian: one natural-gradient step solves it")
-
-
-def _run_name(config: RunConfig) -> str:
-    return f"{config.name}-{config.approximation.name}-{config.inference.name}-{config.seed}"
-
-
-def _plain(resolved: str) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-
-    return cast("dict[str, Any]", OmegaConf.to_container(OmegaConf.create(resolved)))
-
-
-def _tags(config: RunConfig, device: str) -> dict[str, str]:
-    return {
-        "approximation": config.approximation.name,
-        "inference": config.inference.name,
-        "dataset": config.dataset.name,
-        "physics": config.physics.name,
-        "device": device,
-        "dtype": config.dtype,
-        "seed": str(config.seed),
-    }
-
-
-def _dataset_note(dataset: Dataset) -> DatasetNote:
-    import hashlib
-
-    digest = hashlib.sha256()
-    for name in sorted(map(str, dataset.train.variables)):
-        digest.update(np.ascontiguousarray(dataset.train[name].values).tobytes())
-    sizes = {"train": dataset.train.sizes[POINT], "test": dataset.test.sizes[POINT]}
-    roles = dict.fromkeys(dataset.coordinates, "coordinate") | dict.fromkeys(
-        dataset.outputs, "output"
-    )
-    source = dataset.attributes.get("file", f"generator {dataset.name}")
-    return DatasetNote(dataset.name, digest.hexdigest()[:16], source, roles, sizes)
-
-
-def _model_note(problem: Problem) -> ModelNote:
-    physics = problem.physics
-    example = problem.model.terms[0].coordinates[:3].tolist()
-    return ModelNote((physics.time, *physics.space), tuple(physics.outputs), example)
-
-
-def _attributes(
-    config: RunConfig, resolved: str, dataset: Dataset, tracker: Tracker
-) -> dict[str, str]:
-    """Say in every file where it came from."""
-    return {
-        "Conventions": "CF-1.11",
-        "title": f"physs_runner {config.name}",
-        "source": f"physs_runner {__version__}, jax {jax.__version__}",
-        "run_id": tracker.run_id or "",
-        "config": resolved,
-        "dataset_attributes": json.dumps(dict(dataset.attributes)),
-    }

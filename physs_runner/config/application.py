@@ -44,7 +44,8 @@ def run(arguments: list[str]) -> int:
             _check_writable(composed, "hydra.sweep.dir" if multirun else "hydra.run.dir")
             if multirun:
                 return _sweep(composed, request)
-            _load(composed, request)
+            if _load(composed, request).resume == "auto":
+                options.overrides += _unfinished(composed, options)
     try:
         return _hand_to_hydra(_argv(arguments, options), request)
     except JobFailed:
@@ -53,8 +54,8 @@ def run(arguments: list[str]) -> int:
 
 def run_job(request: Request, directory: Path) -> str | None:
     """Run one job of a sweep in its folder; return why it failed, None when it did not."""
-    quoted = str(directory).replace("\\", "\\\\").replace("'", "\\'")
-    argv = [*request.overrides, f"hydra.run.dir='{quoted}'", "--config-name", request.config_name]
+    place = (_run_folder(directory), "resume=auto")  # what a killed job had done is kept
+    argv = [*request.overrides, *place, "--config-name", request.config_name]
     if request.config_dir is not None:
         argv += ["--config-dir", request.config_dir]
     try:
@@ -85,9 +86,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 def _argv(arguments: list[str], options: argparse.Namespace) -> list[str]:
     """Return the arguments with overrides first, the order that Hydra's parser accepts."""
-    rest = list(arguments)
-    for override in options.overrides:
-        rest.remove(override)
+    rest = [argument for argument in arguments if argument not in options.overrides]
     return [*options.overrides, *rest]
 
 
@@ -159,6 +158,25 @@ def _check_writable(composed: Any, key: str) -> None:
     )
 
 
+def _unfinished(composed: Any, options: argparse.Namespace) -> list[str]:
+    """Return the override that leads to the folder of an unfinished run, if there is one."""
+    from physs_runner.resume import find_unfinished
+
+    if any(text.startswith("hydra.run.dir=") for text in options.overrides):
+        return []
+    folder = Path(str(composed.hydra.run.dir)).parent
+    found = find_unfinished(folder, resolve(composed))
+    if found is None:
+        return []
+    return [_run_folder(found)]
+
+
+def _run_folder(directory: Path) -> str:
+    """Return the override that chooses a run's folder."""
+    quoted = str(directory).replace("\\", "\\\\").replace("'", "\\'")
+    return f"hydra.run.dir='{quoted}'"
+
+
 class JobFailed(SystemExit):
     """A run failed and its sentence is on the terminal already.
 
@@ -205,19 +223,28 @@ def _job(composed: Any) -> None:
     log.info("started with %s", " ".join(settings.overrides.task) or "the default config")
     try:
         config = _load(composed, _job_request(settings))
-        from physs_runner.console import make_reporter
-        from physs_runner.run import execute
-
-        resolved = OmegaConf.to_yaml(only_run(composed), resolve=True)
-        with make_reporter() as reporter:
-            summary = execute(config, resolved, directory, reporter)
-            reporter.summary(summary)
+        carry_out(config, OmegaConf.to_yaml(only_run(composed), resolve=True), directory)
     except Exception as error:
-        text = _failure_text(error, directory)
-        if not (directory / "status.json").exists():  # nobody has kept the failure yet
-            log.error("the run failed: %s\n%s", text, traceback.format_exc())
-        sys.stderr.write(f"physs: {text}\n")
-        raise JobFailed(text) from None
+        raise JobFailed(tell_failure(error, directory)) from None
+
+
+def carry_out(config: RunConfig, resolved: str, directory: Path) -> None:
+    """Run in a folder, with word on the terminal."""
+    from physs_runner.console import make_reporter
+    from physs_runner.run import execute
+
+    with make_reporter() as reporter:
+        summary = execute(config, resolved, directory, reporter)
+        reporter.summary(summary)
+
+
+def tell_failure(error: Exception, directory: Path) -> str:
+    """Tell on the terminal why a run failed, and return the sentence."""
+    text = _failure_text(error, directory)
+    if not (directory / "status.json").exists():  # nobody has kept the failure yet
+        log.error("the run failed: %s\n%s", text, traceback.format_exc())
+    sys.stderr.write(f"physs: {text}\n")
+    return text
 
 
 def _failure_text(error: Exception, directory: Path) -> str:

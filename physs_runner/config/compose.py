@@ -56,7 +56,8 @@ def store_defaults() -> None:
     from hydra.core.config_store import ConfigStore
     from omegaconf import OmegaConf
 
-    defaults: dict[str, Any] = {"dataset": {}, "physics": {}, "seed": 0, "dtype": "float64"}
+    defaults: dict[str, Any] = {"dataset": {}, "physics": {}}
+    defaults |= {name: getattr(schema.RunConfig, name) for name in ("seed", "dtype", "resume")}
     defaults |= {name: dataclasses.asdict(kind()) for name, kind in SECTIONS.items()}
     node = OmegaConf.create(defaults)
     for key in ("dataset", "physics", *_empty_mappings(defaults)):

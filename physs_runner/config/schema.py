@@ -156,6 +156,15 @@ class EarlyStoppingConfig:
 
 
 @dataclass(frozen=True)
+class CheckpointConfig:
+    """When training is written down, so that a killed run can go on."""
+
+    seconds: float = _number(60.0, minimum=0)  # between two checkpoints, or more if they are slow
+    iterations: int | None = field(default=None, metadata={"minimum": 1})  # every so many, too
+    keep: int = _number(3, minimum=1)  # newest ones kept while the run lasts
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """How hyperparameters are learned."""
 
@@ -169,6 +178,7 @@ class TrainingConfig:
     early_stopping: EarlyStoppingConfig = field(default_factory=EarlyStoppingConfig)
     max_shortened: int = _number(20, minimum=0)  # consecutive shortened steps before giving up
     report_every: int = _number(25, minimum=1)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
 
 @dataclass(frozen=True)
@@ -221,6 +231,7 @@ class RunConfig:
     name: str = "pendulum"
     seed: int = _number(0, minimum=0)
     dtype: str = _choice("float64", "float64", "float32")
+    resume: str = _choice("never", "never", "auto")  # auto: go on with an unfinished run
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,11 @@
-"""A fitted model as plain arrays, and results as files that appear whole or not at all."""
+"""A fitted model as plain arrays, and results as NetCDF files or tables."""
 
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +17,11 @@ import xarray as xr
 from physs_runner import __version__
 from physs_runner.datasets.dataset import Dataset, Scaling
 from physs_runner.errors import DataError
+from physs_runner.files import written_whole
 from physs_runner.prediction.predict import Fitted
 
 MODEL_FILE = "model.npz"
 FORMAT = 1
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """Give a temporary name to write under; move it into place, or leave nothing behind."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}.partial{path.suffix}")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def write_dataset(data: xr.Dataset, path: Path, attributes: Mapping[str, str]) -> None:

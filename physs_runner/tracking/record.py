@@ -35,6 +35,7 @@ STATUSES = ("RUNNING", "FINISHED", "FAILED", "KILLED")
 
 # Bookkeeping that would only confuse beside the results in a store.
 _PRIVATE = {RUN, STATUS, DATASET, MODEL, "sync.json", "sync.lock", "sync.log", "parent.json"}
+_PRIVATE_FOLDERS = {"checkpoints"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class RunInfo:
     destination: Destination
     parent: str | None = None  # a run id, or the directory of the parent's record
     system_metrics: bool = False
+    folder: str = field(default_factory=os.getcwd)  # where relative paths of the config start
     uid: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
@@ -76,6 +78,7 @@ class Status:
     error: str | None = None
     pid: int = 0
     host: str = ""
+    born: str = ""  # when the process started, since ids are given again
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,9 @@ class RunRecord:
         """Mark the run as RUNNING in this process; a resumed run keeps its first start."""
         before = self.status()
         start = before.start_ms if before else now_ms()
+        pid = os.getpid()
         self._write_status(
-            Status("RUNNING", start_ms=start, pid=os.getpid(), host=socket.gethostname())
+            Status("RUNNING", start, pid=pid, host=socket.gethostname(), born=_birth(pid))
         )
 
     def end(self, status: str, error: str | None = None) -> None:
@@ -153,7 +157,8 @@ class RunRecord:
         status = self.status()
         if status is None or status.status != "RUNNING" or status.host != socket.gethostname():
             return status
-        if not _alive(status.pid):
+        reborn = status.born != "" and _birth(status.pid) != status.born
+        if reborn or not _alive(status.pid):
             self.end("KILLED", "The process ended without reporting: it was killed or crashed.")
         return self.status()
 
@@ -203,7 +208,8 @@ class RunRecord:
         Links are not followed, since what they point to is not this run's.
         """
         for folder, names, files in os.walk(self.directory):
-            names[:] = sorted(name for name in names if not name.startswith("."))
+            private = _PRIVATE_FOLDERS if Path(folder) == self.directory else set()
+            names[:] = sorted(n for n in names if not n.startswith(".") and n not in private)
             for name in sorted(files):
                 path = Path(folder) / name
                 private = path.parent == self.directory and name in _PRIVATE
@@ -214,6 +220,15 @@ class RunRecord:
 def now_ms() -> int:
     """Return the time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def _birth(pid: int) -> str:
+    """Say when a process started, in ticks since this boot; empty where that is unknown."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[19]}"
+    except (OSError, IndexError):
+        return ""
 
 
 def _alive(pid: int) -> bool:

@@ -38,6 +38,7 @@ class Sent:
     dataset: str = ""
     model_uri: str | None = None
     status: str = ""
+    failed: bool = False  # an error was sent once
     problem: str | None = None  # why the last pass failed
     settled: bool = False  # the run's own uploader is done with it, well or not
 
@@ -155,7 +156,9 @@ def _results(record: RunRecord, store: Store, sent: Sent, status: Status) -> Non
     for block in batches(points):
         store.log_points(str(sent.run_id), block)
     sent.finals = metrics
-    tags = {"error": status.error} if status.error else {}
+    # A run that was killed and then went on has no error any more.
+    tags = {"error": status.error or ""} if status.error or sent.failed else {}
+    sent.failed = sent.failed or bool(status.error)
     description = record.directory / "description.md"
     if description.exists():
         tags["mlflow.note.content"] = description.read_text(encoding="utf-8")

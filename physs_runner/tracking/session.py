@@ -221,7 +221,7 @@ def open_tracker(
     )
     info = replace(info, tags={"experiment": info.experiment, **info.tags})
     if record.exists and resume:
-        info = replace(info, uid=record.info().uid)
+        info = _same_run(info, record.info())
     else:
         for left in (HISTORY_FILE, SYSTEM_FILE, SYNC_FILE, "status.json", "model.json"):
             (record.directory / left).unlink(missing_ok=True)
@@ -229,3 +229,16 @@ def open_tracker(
     tracker = Tracker(record, log_model=config.log_model, warn=warn or _LOG.warning)
     tracker.start()
     return tracker
+
+
+def _same_run(info: RunInfo, before: RunInfo) -> RunInfo:
+    """Keep what names a run for its store, which takes no parameter a second time."""
+    embedded = info.destination.kind == before.destination.kind == "local"
+    return replace(
+        info,
+        uid=before.uid,
+        params=before.params,
+        experiment=before.experiment,
+        folder=before.folder,
+        destination=before.destination if embedded else info.destination,
+    )

@@ -9,6 +9,7 @@ from jax import Array
 from physs_runner.config.schema import RunConfig
 from physs_runner.datasets.points import PhyssWarning
 from physs_runner.inference.protocol import Algorithm
+from physs_runner.training.checkpoints import Checkpoints
 from physs_runner.training.iteration import Stopping
 from physs_runner.training.loop import FitResult, Report, fit
 from physs_runner.training.schedules import Plan, closing_plan, fixed_plan, training_plan
@@ -17,9 +18,23 @@ from physs_runner.training.schedules import Plan, closing_plan, fixed_plan, trai
 SETTLING_STEPS = 5
 
 
-def train(algorithm: Algorithm, config: RunConfig, key: Array, report: Report) -> FitResult:
-    """Train an algorithm as the config asks; warn if steps had to be shortened."""
-    result = _train(algorithm, config, key, report)
+def train(
+    algorithm: Algorithm,
+    config: RunConfig,
+    key: Array,
+    report: Report,
+    checkpoints: Checkpoints | None = None,
+) -> FitResult:
+    """Train an algorithm as the config asks; warn if steps had to be shortened.
+
+    Args:
+        algorithm: what is trained.
+        config: of the run.
+        key: for everything random.
+        report: called after every few iterations.
+        checkpoints: where to go on from and what to keep; None keeps nothing.
+    """
+    result = _train(algorithm, config, key, report, checkpoints)
     if result.shortened:
         count = "1 step" if result.shortened == 1 else f"{result.shortened} steps"
         warnings.warn(
@@ -31,14 +46,26 @@ def train(algorithm: Algorithm, config: RunConfig, key: Array, report: Report) -
     return result
 
 
-def _train(algorithm: Algorithm, config: RunConfig, key: Array, report: Report) -> FitResult:
+def _train(
+    algorithm: Algorithm,
+    config: RunConfig,
+    key: Array,
+    report: Report,
+    checkpoints: Checkpoints | None,
+) -> FitResult:
     training, step = config.training, config.inference.step_size
     settling = _settling(algorithm, config)
     if training.optimiser == "lbfgs":
         from physs_runner.training.quasi_newton import fit_quasi_newton
 
         return fit_quasi_newton(
-            algorithm, training, step_size=step, settling=settling, key=key, report=report
+            algorithm,
+            training,
+            step_size=step,
+            settling=settling,
+            key=key,
+            report=report,
+            checkpoints=checkpoints,
         )
     held = training.optimiser == "none"
     return fit(
@@ -49,6 +76,7 @@ def _train(algorithm: Algorithm, config: RunConfig, key: Array, report: Report) 
         stopping=_stopping(config),
         key=key,
         report=report,
+        checkpoints=checkpoints,
     )
 
 
@@ -67,7 +95,10 @@ def _stopping(config: RunConfig) -> Stopping:
     stopping, inference = config.training.early_stopping, config.inference
     smoothing = config.training.optimiser == "none" and inference.name == "eks"
     return Stopping(
-        stopping.tolerance, stopping.patience, inference.tolerance if smoothing else None
+        stopping.tolerance,
+        stopping.patience,
+        inference.tolerance if smoothing else None,
+        config.training.max_shortened,
     )
 
 

@@ -23,11 +23,13 @@ class Stopping(NamedTuple):
         tolerance: on the relative spread of the objective; 0 never stops.
         patience: over how many iterations.
         site_tolerance: on the ``site_change`` that an algorithm reports, or None.
+        max_shortened: shortened steps in a row after which training gives up.
     """
 
     tolerance: float
     patience: int
     site_tolerance: float | None = None
+    max_shortened: int = 20
 
 
 class Point(NamedTuple):
@@ -48,7 +50,7 @@ class Carry(NamedTuple):
     failures: Array  # since a new point was good
     shortened: Array  # in all
     window: Array  # the last objectives
-    stopped: Array
+    stopped: Array  # because nothing changes any more, or nothing helps
 
 
 class Row(NamedTuple):
@@ -111,7 +113,9 @@ def make_iterate(
         ahead = _step(groups, optimiser, here, found, plan, carry.boldness)
         finite = jnp.isfinite(found.objective) & _all_finite((ahead.raw, ahead.state))
         new = finite & ~carry.returned
+        failures = jnp.where(new, 0, carry.failures + jnp.where(finite, 0, 1))
         window = jnp.concatenate([carry.window[1:], found.objective[None]])
+        still = finite & (plan.watch > 0) & _stands_still(stopping, window, found)
         after = Carry(
             here=_pick(finite, ahead, carry.good),
             good=_pick(finite, here, carry.good),
@@ -121,10 +125,10 @@ def make_iterate(
                 0.5 * carry.boldness,
             ),
             returned=~finite,
-            failures=jnp.where(new, 0, carry.failures + jnp.where(finite, 0, 1)),
+            failures=failures,
             shortened=carry.shortened + jnp.where(finite, 0, 1),
             window=window,
-            stopped=finite & (plan.watch > 0) & _stands_still(stopping, window, found),
+            stopped=still | (failures > stopping.max_shortened),
         )
         metrics = jax.tree.map(lambda m: jnp.where(finite, m, jnp.nan), found.metrics())
         return after, {**metrics, "boldness": carry.boldness}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,14 +22,17 @@ from physs_runner.config.schema import TrainingConfig
 from physs_runner.errors import NumericalError
 from physs_runner.inference.protocol import Algorithm
 from physs_runner.model.parameters import constrain, initial_values
+from physs_runner.training.checkpoints import Checkpoints
 from physs_runner.training.evaluate import Given
 from physs_runner.training.iteration import Carry, Row, Stopping, make_iterate, start
 from physs_runner.training.schedules import Plan
+from physs_runner.training.snapshot import Arrays, from_arrays, to_arrays
 
 Report = Callable[[int, int, dict[str, np.ndarray]], None]
 
 # Iterations between two reports are at most as many as fit into this time.
 SECONDS_PER_REPORT = 0.5
+_CARRY, _HISTORY = "carry", "history/"  # what names in a checkpoint begin with
 
 
 class FitResult(NamedTuple):
@@ -46,6 +50,8 @@ class FitResult(NamedTuple):
         compile_seconds: spent before the first iteration.
         train_seconds: spent in iterations.
         diagnostics: further numbers of the final state.
+        trouble: why training gave up, None where it did not; the rest is then what the
+            last good point gives.
     """
 
     values: dict[str, Array]
@@ -58,6 +64,33 @@ class FitResult(NamedTuple):
     compile_seconds: float
     train_seconds: float
     diagnostics: dict[str, float]
+    trouble: str | None = None
+
+
+@dataclass
+class _Course:
+    """How far training has come, as the host sees it."""
+
+    carry: Carry
+    done: int = 0
+    history: list[dict[str, np.ndarray]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def arrays(self) -> Arrays:
+        """Give all that is needed to go on from here."""
+        seen = {_HISTORY + name: part for name, part in self.whole_history().items()}
+        return {
+            **to_arrays(_CARRY, self.carry),
+            **seen,
+            "seconds": np.asarray(self.seconds),
+        }
+
+    def whole_history(self) -> dict[str, np.ndarray]:
+        """Join the history's pieces."""
+        if len(self.history) > 1:
+            first = self.history[0]
+            self.history = [{k: np.concatenate([h[k] for h in self.history]) for k in first}]
+        return self.history[0] if self.history else {}
 
 
 def fit(
@@ -69,56 +102,49 @@ def fit(
     stopping: Stopping,
     key: Array,
     report: Report,
+    checkpoints: Checkpoints | None = None,
 ) -> FitResult:
     """Follow a plan, stopping early when nothing changes, and then the closing plan."""
     dtype = algorithm.model.dtype
     fixed = initial_values(algorithm.specs, dtype)
     optimiser = optax.adam(1.0)  # the plan has the rates, so that the program serves all
-    total = len(plan.natural)
-    batch = max(min(config.report_every, total), len(closing.natural))
+    batch = max(min(config.report_every, len(plan.natural)), len(closing.natural))
     began = time.perf_counter()
     given = Given(fixed, algorithm.data)
     carry = start(algorithm, given, optimiser, stopping, key)
     iterate = make_iterate(algorithm, optimiser, stopping, config.inner_steps)
     example = _rows(plan, 0, 0, batch, key, dtype)
-    run = jax.jit(_batch_of(iterate)).lower(given, carry, example).compile()
+    compiled = jax.jit(_batch_of(iterate)).lower(given, carry, example).compile()
     compile_seconds = time.perf_counter() - began
-    began = time.perf_counter()
-    history: list[dict[str, np.ndarray]] = []
-    done, pace = 0, 1
-    while done < total and not carry.stopped:
-        asked = time.perf_counter()
-        count = min(pace, total - done)
-        carry, (active, metrics) = run(given, carry, _rows(plan, done, count, batch, key, dtype))
-        kept = np.asarray(active)
-        history.append({name: np.asarray(value)[kept] for name, value in metrics.items()})
-        steps = step_sizes(plan, done, history[-1]["boldness"])
-        done += int(np.sum(kept))
-        seconds = np.full(np.sum(kept), (time.perf_counter() - asked) / count)
-        report(done, total, {**history[-1], **steps, "iteration_s": seconds})
-        _check(int(carry.failures), config, done)
-        pace = _pace((time.perf_counter() - asked) / count, batch)
-    stopped = bool(carry.stopped)
-    train_seconds = time.perf_counter() - began
-    carry = carry._replace(stopped=jnp.zeros((), bool))
-    closed = len(closing.natural)
-    carry, (_, metrics) = run(given, carry, _rows(closing, 0, closed, batch, key, dtype))
-    if carry.returned:  # the last step was a bad one: look at the good point instead
-        carry, (_, metrics) = run(given, carry, _rows(closing, closed - 1, 1, batch, key, dtype))
-        closed = 1
-    last = {name: float(np.asarray(value)[closed - 1]) for name, value in metrics.items()}
-    check_final(last["objective"])
+
+    def run(carry: Carry, plan: Plan, first: int, count: int) -> tuple[Carry, Any]:
+        return compiled(given, carry, _rows(plan, first, count, batch, key, dtype))
+
+    def telling(first: int, done: int, metrics: dict[str, np.ndarray], seconds: float) -> None:
+        steps = step_sizes(plan, first, metrics["boldness"])
+        each = np.full(done - first, seconds / max(done - first, 1))
+        report(done, len(plan.natural), {**metrics, **steps, "iteration_s": each})
+
+    course = _begin(carry, checkpoints)
+    _follow(run, plan, batch, course, telling, checkpoints)
+    stopped, given_up = bool(course.carry.stopped), int(course.carry.failures)
+    trouble = None
+    if given_up > stopping.max_shortened:
+        stopped, trouble = False, give_up_sentence(given_up, course.done)
+    carry, last = _close(run, closing, course.carry)
+    check_final(last["objective"], trouble)
     return FitResult(
         values=constrain(algorithm.specs, carry.here.raw, fixed),
         state=carry.here.state,
         objective=last["objective"],
-        history={k: np.concatenate([h[k] for h in history]) for k in history[0]} if history else {},
-        iterations=done,
+        history=course.whole_history(),
+        iterations=course.done,
         shortened=int(carry.shortened),
         converged=stopped,
         compile_seconds=compile_seconds,
-        train_seconds=train_seconds,
+        train_seconds=course.seconds,
         diagnostics={k: v for k, v in last.items() if k not in fixed and k != "objective"},
+        trouble=trouble,
     )
 
 
@@ -129,6 +155,60 @@ def step_sizes(plan: Plan, first: int, boldness: np.ndarray) -> dict[str, np.nda
         "step_size": plan.natural[rows] * boldness,
         "learning_rate": plan.rate[rows] * boldness,
     }
+
+
+def _begin(carry: Carry, checkpoints: Checkpoints | None) -> _Course:
+    """Stand at the start, or where the last checkpoint was made."""
+    found = checkpoints.restore() if checkpoints is not None else None
+    if found is None:
+        return _Course(carry)
+    names = [name for name in found.arrays if name.startswith(_HISTORY)]
+    history = {name.removeprefix(_HISTORY): found.arrays[name] for name in names}
+    return _Course(
+        carry=from_arrays(_CARRY, carry, found.arrays),
+        done=found.done,
+        history=[history] if history else [],
+        seconds=float(found.arrays["seconds"]),
+    )
+
+
+def _follow(
+    run: Callable,
+    plan: Plan,
+    batch: int,
+    course: _Course,
+    tell: Callable[[int, int, dict[str, np.ndarray], float], None],
+    checkpoints: Checkpoints | None,
+) -> None:
+    """Follow a plan to its end, or until training stops by itself."""
+    total, pace = len(plan.natural), 1
+    while course.done < total and not course.carry.stopped:
+        asked = time.perf_counter()
+        count = min(pace, total - course.done)
+        if checkpoints is not None:
+            count = min(count, checkpoints.until_next(course.done) or count)
+        course.carry, (active, metrics) = run(course.carry, plan, course.done, count)
+        kept = np.asarray(active)
+        course.history.append({name: np.asarray(value)[kept] for name, value in metrics.items()})
+        first, course.done = course.done, course.done + int(np.sum(kept))
+        tell(first, course.done, course.history[-1], time.perf_counter() - asked)
+        spent = time.perf_counter() - asked
+        course.seconds += spent
+        pace = _pace(spent / count, batch)
+        if checkpoints is not None:
+            over = course.done >= total or bool(course.carry.stopped)
+            checkpoints.visit(course.done, course.arrays, last=over)
+
+
+def _close(run: Callable, closing: Plan, carry: Carry) -> tuple[Carry, dict[str, float]]:
+    """Let the state settle; give the numbers of the point where that ends."""
+    ready = {"stopped": jnp.zeros((), bool), "failures": jnp.zeros((), jnp.int32)}
+    closed = len(closing.natural)
+    carry, (_, metrics) = run(carry._replace(**ready), closing, 0, closed)
+    if carry.returned:  # the last step was a bad one: look at the good point instead
+        carry, (_, metrics) = run(carry._replace(**ready), closing, closed - 1, 1)
+        closed = 1
+    return carry, {name: float(np.asarray(value)[closed - 1]) for name, value in metrics.items()}
 
 
 def _batch_of(iterate: Callable) -> Callable:
@@ -159,12 +239,6 @@ def _pace(seconds: float, batch: int) -> int:
     return int(np.clip(SECONDS_PER_REPORT / max(seconds, 1e-6), 1, batch))
 
 
-def _check(failures: int, config: TrainingConfig, done: int) -> None:
-    """Give up after too many steps in a row that no shortening could save."""
-    if failures > config.max_shortened:
-        raise NumericalError(give_up_sentence(failures, done))
-
-
 def give_up_sentence(failures: int, done: int) -> str:
     """Say what happened and what may help."""
     return (
@@ -173,10 +247,11 @@ def give_up_sentence(failures: int, done: int) -> str:
     )
 
 
-def check_final(objective: float) -> None:
-    """Refuse an outcome without a finite objective."""
+def check_final(objective: float, trouble: str | None = None) -> None:
+    """Refuse an outcome without a finite objective, saying what led to it."""
     if not np.isfinite(objective):
         raise NumericalError(
-            f"the final objective is {objective}: nothing was learned; try a smaller "
+            trouble
+            or f"the final objective is {objective}: nothing was learned; try a smaller "
             "inference.step_size or a larger noise"
         )

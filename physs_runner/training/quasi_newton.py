@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,45 +22,22 @@ from physs_runner.config.schema import TrainingConfig
 from physs_runner.errors import NumericalError
 from physs_runner.inference.protocol import Algorithm
 from physs_runner.model.parameters import constrain, initial_values, unconstrain
+from physs_runner.training.checkpoints import Checkpoints
 from physs_runner.training.evaluate import Evaluation, Given, make_evaluate
 from physs_runner.training.iteration import first_state
 from physs_runner.training.loop import FitResult, Report, check_final, give_up_sentence
 from physs_runner.training.schedules import noise_held
+from physs_runner.training.search import Search, Trial, columns
 
 # Largest component of a gradient in raw coordinates that counts as zero.
 SMALL_SLOPE = 1e-6
 
 
-class _Trial(NamedTuple):
-    """An evaluated point: raw values [P], loss, its slope [P], and the evaluation."""
-
-    flat: np.ndarray
-    loss: float
-    slope: np.ndarray
-    found: Evaluation
+Try = Callable[[np.ndarray, Any, float, int], Trial]
 
 
-Try = Callable[[np.ndarray, Any, float, int], _Trial]
-
-
-@dataclass
-class _Search:
-    """What a line search has to remember between the calls that SciPy makes."""
-
-    attempt: Callable[[np.ndarray, Any], _Trial]
-    config: TrainingConfig
-    report: Report
-    accepted: _Trial
-    tried: dict[bytes, _Trial] = field(default_factory=dict)
-    failures: int = 0
-    shortened: int = 0
-    history: list[dict[str, float]] = field(default_factory=list)
-    since: float = field(default_factory=time.perf_counter)
-
-    def lap(self) -> float:
-        """Return the seconds since the last call, or since the search began."""
-        before, self.since = self.since, time.perf_counter()
-        return self.since - before
+class _GaveUp(Exception):
+    """Too many points in a row without a finite objective."""
 
 
 def fit_quasi_newton(
@@ -72,6 +48,7 @@ def fit_quasi_newton(
     settling: int,
     key: Array,
     report: Report,
+    checkpoints: Checkpoints | None = None,
 ) -> FitResult:
     """Train with noise held for its share of the iterations, then train everything."""
     fixed = initial_values(algorithm.specs, algorithm.model.dtype)
@@ -81,7 +58,6 @@ def fit_quasi_newton(
     state = first_state(algorithm, given, key)
     attempt = _compile(algorithm, given, raw, unravel, state, key)
     compile_seconds = time.perf_counter() - began
-    began = time.perf_counter()
     natural = 1.0 if algorithm.exact_in_one else step_size
     steps = _steps(algorithm, config)
     flat, warm = np.asarray(raw, float), config.warmup
@@ -92,23 +68,26 @@ def fit_quasi_newton(
         raise NumericalError(
             f"the objective is {-first.loss} at the initial values; try a larger noise"
         )
-    search = _Search(lambda x, s: attempt(x, s, natural, steps), config, report, first)
-    converged = _search_in_stages(algorithm, config, search, unravel)
-    train_seconds = time.perf_counter() - began
+    search = Search(lambda x, s: attempt(x, s, natural, steps), config, report, checkpoints, first)
+    found = checkpoints.restore() if checkpoints is not None else None
+    if found is not None:
+        search.go_on(found)
+    converged, trouble = _search_in_stages(algorithm, config, search, unravel)
+    train_seconds = search.seconds
     last = attempt(search.accepted.flat, search.accepted.found.next_state, natural, settling + 1)
-    check_final(-last.loss)
-    found, history = last.found, search.history
+    check_final(-last.loss, trouble)
     return FitResult(
         values=constrain(algorithm.specs, unravel(jnp.asarray(last.flat, raw.dtype)), fixed),
-        state=found.state,
-        objective=float(found.objective),
-        history={k: np.asarray([row[k] for row in history]) for k in history[0]} if history else {},
-        iterations=len(history),
+        state=last.found.state,
+        objective=float(last.found.objective),
+        history=columns(search.history),
+        iterations=len(search.history),
         shortened=search.shortened,
         converged=converged,
         compile_seconds=compile_seconds,
         train_seconds=train_seconds,
-        diagnostics={name: float(value) for name, value in found.info.items()},
+        diagnostics={name: float(value) for name, value in last.found.info.items()},
+        trouble=trouble,
     )
 
 
@@ -141,10 +120,10 @@ def _compile(
 
     compiled = jax.jit(run).lower(given, raw, state, key, *numbers(1.0, 1)).compile()
 
-    def attempt(flat: np.ndarray, state: Any, natural: float, steps: int) -> _Trial:
+    def attempt(flat: np.ndarray, state: Any, natural: float, steps: int) -> Trial:
         here = jnp.asarray(flat, raw.dtype)
         gradient, found = compiled(given, here, state, key, *numbers(natural, steps))
-        return _Trial(flat, -float(found.objective), -np.asarray(gradient, float), found)
+        return Trial(flat, -float(found.objective), -np.asarray(gradient, float), found)
 
     return attempt
 
@@ -152,33 +131,48 @@ def _compile(
 def _search_in_stages(
     algorithm: Algorithm,
     config: TrainingConfig,
-    search: _Search,
+    search: Search,
     unravel: Callable[[Array], dict[str, Array]],
-) -> bool:
-    """Search with noise held, then without; say whether the last search converged."""
+) -> tuple[bool, str | None]:
+    """Search with noise held, then without; say whether it converged, or why it gave up."""
     is_noise = {s.name: s.noise for s in algorithm.specs}
     marks = unravel(jnp.zeros(search.accepted.flat.shape, search.accepted.found.objective.dtype))
     marks = {name: jnp.full_like(part, is_noise[name]) for name, part in marks.items()}
     noise = np.asarray(ravel_pytree(marks)[0], bool)
     everything, held = np.arange(len(noise)), noise_held(config)
-    if held and noise.any() and held < config.iterations:
-        _search(search, np.flatnonzero(~noise), held)
-    elif held == config.iterations:
-        everything = np.flatnonzero(~noise)
-    return _search(search, everything, config.iterations - len(search.history))
+    converged, trouble = False, None
+    try:
+        if held and noise.any() and held < config.iterations:
+            _search(search, np.flatnonzero(~noise), held)
+        elif held == config.iterations:
+            everything = np.flatnonzero(~noise)
+        converged = _search(search, everything, config.iterations - search.done)
+    except _GaveUp:
+        trouble = give_up_sentence(search.failures, search.done + 1)
+    # One that gave up is not repeated from its end, where it would not know why.
+    if search.checkpoints is not None and search.history and trouble is None:
+        search.checkpoints.visit(search.done, search.arrays, last=True)
+    return converged, trouble
 
 
-def _search(search: _Search, free: np.ndarray, iterations: int) -> bool:
+def _search(search: Search, free: np.ndarray, iterations: int) -> bool:
     """Run L-BFGS over some of the raw values; say whether it converged."""
     if iterations <= 0 or free.size == 0:
         return False
     total, tolerance = search.config.iterations, search.config.early_stopping.tolerance
 
     def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
-        return _judge(search, _put(search.accepted.flat, free, x), free)
+        answer = search.journal.again()
+        if answer is None:
+            answer = _judge(search, _put(search.accepted.flat, free, x))
+            search.journal.add(*answer)
+        return answer[0], answer[1][free]
 
     def accept(intermediate_result: OptimizeResult) -> None:
         flat = _put(search.accepted.flat, free, intermediate_result.x)
+        if search.waiting is not None:
+            search.repeat(flat, search.waiting)
+            return
         trial = search.tried.get(flat.tobytes())
         length = float(np.linalg.norm(flat - search.accepted.flat))
         search.accepted = trial or search.attempt(flat, search.accepted.found.next_state)
@@ -187,6 +181,8 @@ def _search(search: _Search, free: np.ndarray, iterations: int) -> bool:
         search.history.append(row)
         told = {**row, "step_length": length, "iteration_s": search.lap()}
         search.report(len(search.history), total, {k: np.asarray([v]) for k, v in told.items()})
+        if search.checkpoints is not None:
+            search.checkpoints.visit(len(search.history), search.arrays)
 
     outcome = minimize(
         objective,
@@ -204,7 +200,7 @@ def _search(search: _Search, free: np.ndarray, iterations: int) -> bool:
     return outcome.status == 0
 
 
-def _judge(search: _Search, flat: np.ndarray, free: np.ndarray) -> tuple[float, np.ndarray]:
+def _judge(search: Search, flat: np.ndarray) -> tuple[float, np.ndarray]:
     """Give loss and slope at a point; beyond a cliff, those of a parabola that turns back.
 
     From the accepted point the slope leads down to the cliff. A loss and a slope that
@@ -214,14 +210,14 @@ def _judge(search: _Search, flat: np.ndarray, free: np.ndarray) -> tuple[float, 
     if _is_finite(trial):
         search.failures = 0
         search.tried[flat.tobytes()] = trial
-        return trial.loss, trial.slope[free]
+        return trial.loss, trial.slope
     search.failures += 1
     search.shortened += 1
     if search.failures > search.config.max_shortened:
-        raise NumericalError(give_up_sentence(search.failures, len(search.history) + 1))
+        raise _GaveUp
     here = search.accepted
-    descent = abs(float(here.slope[free] @ (flat - here.flat)[free]))
-    return here.loss + descent, -here.slope[free]
+    descent = abs(float(here.slope @ (flat - here.flat)))
+    return here.loss + descent, -here.slope
 
 
 def _put(flat: np.ndarray, free: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -230,7 +226,7 @@ def _put(flat: np.ndarray, free: np.ndarray, x: np.ndarray) -> np.ndarray:
     return moved
 
 
-def _is_finite(trial: _Trial) -> bool:
+def _is_finite(trial: Trial) -> bool:
     states = [np.asarray(leaf) for leaf in jax.tree.leaves(trial.found.next_state)]
     floats = [leaf for leaf in states if np.issubdtype(leaf.dtype, np.floating)]
     return bool(

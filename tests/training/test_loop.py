@@ -29,7 +29,8 @@ def run(
     algorithm: Algorithm, config: TrainingConfig, settling: int = 3, seed: int = 0
 ) -> FitResult:
     """Train an artificial algorithm as ``train`` does a real one."""
-    stopping = Stopping(config.early_stopping.tolerance, config.early_stopping.patience)
+    early = config.early_stopping
+    stopping = Stopping(early.tolerance, early.patience, max_shortened=config.max_shortened)
     plan, closing = training_plan(config, 1.0), closing_plan(settling, 1.0)
     key = jax.random.key(seed)
     return fit(algorithm, config, plan, closing, stopping=stopping, key=key, report=lambda *_: None)
@@ -69,11 +70,15 @@ def test_a_shorter_step_follows_every_fall() -> None:
     )
 
 
-def test_hopeless_training_ends_in_one_sentence() -> None:
-    """A start from which every step falls is given up with advice."""
+def test_hopeless_training_keeps_its_last_good_point() -> None:
+    """A start from which every step falls is given up with advice, and is what remains."""
     algorithm = valley(goal=30.0, cliff=1.0)
-    with pytest.raises(NumericalError, match=r"training\.learning_rate"):
-        run(algorithm, replace(RESTLESS, max_shortened=5))
+    result = run(algorithm, replace(RESTLESS, max_shortened=5))
+    assert result.trouble is not None
+    assert "after 6 shortened steps" in result.trouble
+    assert "training.learning_rate" in result.trouble
+    assert (float(result.values["a"]), result.converged) == (1.0, False)
+    assert_close(value_of(algorithm, result.values, result.state), result.objective, SAME_ALGEBRA)
 
 
 def test_objective_that_is_never_finite_ends_in_one_sentence() -> None:

@@ -1,0 +1,8 @@
+"""Whole runs as processes of their own, so that they can be killed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
