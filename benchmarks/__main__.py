@@ -45,7 +45,9 @@ def _million(fast: bool) -> str:
 
 
 def _iterations(fast: bool) -> str:
-    return _table(iterations.paper_settings(fast))
+    rows = iterations.paper_settings(fast)
+    compared = iterations.ratios(rows)
+    return _table(rows) + (f"\n\n{_table(compared)}" if compared else "")
 
 
 def _logging(fast: bool) -> str:

@@ -37,7 +37,7 @@ from physs_runner.prediction.metrics import score
 from physs_runner.prediction.parameters import parameter_metrics, parameter_table
 from physs_runner.prediction.predict import Fitted
 from physs_runner.prediction.store import MODEL_FILE, save_model, write_dataset
-from physs_runner.prediction.tables import predict_all, scores_input
+from physs_runner.prediction.tables import predict_all, scores_input, signs
 from physs_runner.resume import forget_results, make_identity, may_go_on
 from physs_runner.sentences import shown_as_sentences
 from physs_runner.sweeps.search import Watch, watch_trial
@@ -165,6 +165,7 @@ def _keep(job: _Job, fitted: Fitted, result: FitResult) -> dict[str, float]:
     parameters = parameter_table(fitted)
     metrics = {
         **_scores(predictions, dataset),
+        **signs(predictions, config.prediction.derivatives),
         **_training_metrics(result),
         **parameter_metrics(parameters),
         "time/predict_s": time.perf_counter() - predicting,

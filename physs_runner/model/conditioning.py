@@ -50,7 +50,8 @@ def _explain(latent: Latent, model: Model, kernel: str) -> str:
     distance, pair = _closest_pair(latent.points)
     return (
         f"the covariance of the {latent.features} spatial features of {latent.name} under the "
-        f"{kernel} kernel is singular even with approximation.max_jitter = {model.max_jitter:g}; its lengthscales are "
+        f"{kernel} kernel is singular even with approximation.max_jitter = "
+        f"{model.max_jitter:g}; its lengthscales are "
         f"{', '.join(f'{k} = {v}' for k, v in scales.items())} and its closest sites {pair} lie "
         f"{distance:.3g} apart: shorten kernel.space.lengthscale, take fewer sites "
         "(approximation.inducing.count), a rougher kernel such as kernel/space=matern52, or raise "

@@ -67,6 +67,13 @@ def r2(entries: Entries) -> float:
     return 1.0 - float(np.sum((entries.observed - entries.mean) ** 2)) / total
 
 
+def correlation(entries: Entries) -> float:
+    """Compute the correlation of mean and data; NaN when one of them does not vary."""
+    if np.ptp(entries.observed) == 0.0 or np.ptp(entries.mean) == 0.0:
+        return float("nan")
+    return float(np.corrcoef(entries.observed, entries.mean)[0, 1])
+
+
 def coverage(entries: Entries, levels: np.ndarray) -> np.ndarray:
     """Compute the share of entries inside the central interval of each level.
 
@@ -177,6 +184,7 @@ def _scores(entries: Entries) -> dict[str, float]:
         "nlpd": nlpd(entries),
         "crps": crps(entries),
         "r2": r2(entries),
+        "correlation": correlation(entries),
         **{f"coverage{level}": float(s) for level, s in zip(LEVELS, shares, strict=True)},
         **{f"width{level}": float(w) for level, w in zip(LEVELS, widths, strict=True)},
     }

@@ -84,6 +84,14 @@ def noise_of(fitted: Fitted) -> dict[str, float]:
     return dict(zip(outputs, noise_sd(fitted.problem, fitted.values, outputs), strict=True))
 
 
+def signs(predictions: xr.Dataset, names: Sequence[str]) -> dict[str, float]:
+    """Give the share of grid points at which the mean of each quantity is not negative."""
+    return {
+        f"grid/{name}/nonnegative": float(np.mean(predictions[f"{name}_mean"].values >= 0))
+        for name in names
+    }
+
+
 def scores_input(predictions: xr.Dataset, names: Sequence[str], *, predictive: bool) -> Moments:
     """Collect means and deviations at the test points, [N, P] each."""
     kind = "predictive_sd" if predictive else "sd"

@@ -74,6 +74,9 @@ def test_errors_and_r2_equal_direct_formulas(problem):
     each = 1 - np.nansum(error**2, axis=0) / spread
     np.testing.assert_allclose(scores["test/u/r2"], each[0], rtol=1e-10)
     np.testing.assert_allclose(scores["test/r2"], each.mean(), rtol=1e-10)
+    seen = ~np.isnan(observed[:, 0])
+    correlation = np.corrcoef(observed[seen, 0], mean[seen, 0])[0, 1]
+    np.testing.assert_allclose(scores["test/u/correlation"], correlation, rtol=1e-10)
 
 
 def test_coverage_is_nominal_when_the_model_is_right():
@@ -141,7 +144,7 @@ def test_prefix_separates_truth_from_test(problem):
     """Every key carries the prefix asked for and every output its own block."""
     observed, mean, sd = problem
     scores = metrics.score(observed, mean, sd, OUTPUTS, prefix="truth")
-    names = {"rmse", "mae", "nlpd", "crps", "r2"}
+    names = {"rmse", "mae", "nlpd", "crps", "r2", "correlation"}
     names |= {f"{kind}{level}" for kind in ("coverage", "width") for level in metrics.LEVELS}
     blocks = ["truth/", "truth/u/", "truth/v/"]
     assert set(scores) == {block + name for block in blocks for name in names}
