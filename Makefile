@@ -61,7 +61,7 @@ sweep: $(STAMP) ## a small sweep: two collocation counts, two seeds
 bench: $(STAMP) ## measure speed
 	@$(PY) -m benchmarks $(ARGS)
 
-reproduce: $(STAMP) ## reproduce the paper's tables (TABLE=1, FAST=1 for a short form)
+reproduce: $(STAMP) ## reproduce the paper's tables (TABLE=pendulum, FAST=1 for a short form)
 	@$(PY) -m physs_runner.reproduce $(if $(TABLE),--table $(TABLE)) $(if $(FAST),--fast) $(ARGS)
 
 clean: ## remove .venv, caches and build products (outputs/ stays)
