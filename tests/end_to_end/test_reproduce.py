@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import xarray as xr
 
 from physs_runner.reproduce.__main__ import main
 from physs_runner.reproduce.results import render
 from physs_runner.reproduce.runs import Place, missing
 from physs_runner.reproduce.tables import TABLES
+from physs_runner.run import Summary
 
 
 def test_fast_form_runs_a_table_once(
@@ -56,3 +60,16 @@ def test_rows_have_folders_of_their_own(tmp_path: Path) -> None:
     for name, table in TABLES.items():
         folders = {place.folder(name, row, "best", 0) for row in table.rows}
         assert len(folders) == len(table.rows)
+
+
+@pytest.mark.slow
+def test_dipole_along_time_is_the_dense_process(run: Callable[..., Summary]) -> None:
+    """PHYSS and Helmholtz-GP predict the same field to 1e-5 at the same hyperparameters."""
+    found = []
+    for name in ("physs_5", "helmholtz_gp_5"):
+        summary = run(f"experiment=curl_free/{name}", "training=none")
+        found.append(xr.load_dataset(summary.directory / "predictions.nc"))
+    for output in ("vt", "vx", "vz"):
+        for statistic in ("mean", "sd"):
+            along, dense = (p[f"test_{output}_{statistic}"].values for p in found)
+            np.testing.assert_allclose(along, dense, rtol=1e-5, atol=1e-5 * np.abs(dense).max())
