@@ -247,7 +247,7 @@ MONOTONE = Table(
             "PHYSS, 300 collocation points",
             settings=_one("monotone/paper"),
             best=_one("monotone"),
-            note="with a Matern-3/2 kernel whose lengthscale may shrink, the fit is monotone at the "
+            note="with a Matern-3/2 kernel whose lengthscale may shrink, it is monotone at the "
             "collocation points and falls between them; our best has a Matern-5/2 kernel.",
         ),
         Row("batch GP", settings=_one("monotone/gp")),
