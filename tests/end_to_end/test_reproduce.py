@@ -17,6 +17,7 @@ from physs_runner.reproduce.tables import TABLES
 from physs_runner.run import Summary
 
 
+@pytest.mark.slow
 def test_fast_form_runs_a_table_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
