@@ -95,7 +95,8 @@ def execute(config: RunConfig, resolved: str, directory: Path, reporter: Reporte
         with tracker, shown_as_sentences(reporter):
             job = _Job(config, resolved, tracker, reporter, interruption, device, began, goes_on)
             metrics = _perform(job)
-    Checkpoints.clear(directory)
+    if tracker.kept:  # otherwise the last one is sent along later
+        Checkpoints.clear(directory)
     return Summary(metrics, tracker.run_id, directory)
 
 

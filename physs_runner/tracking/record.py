@@ -35,7 +35,7 @@ STATUSES = ("RUNNING", "FINISHED", "FAILED", "KILLED")
 
 # Bookkeeping that would only confuse beside the results in a store.
 _PRIVATE = {RUN, STATUS, DATASET, MODEL, "sync.json", "sync.lock", "sync.log", "parent.json"}
-_PRIVATE_FOLDERS = {"checkpoints"}
+CHECKPOINTS = "checkpoints"  # files there sort by the iteration that they are named after
 
 
 @dataclass(frozen=True)
@@ -205,12 +205,13 @@ class RunRecord:
     def artifacts(self) -> Iterator[Path]:
         """Yield the files that belong into a store: all but hidden ones and bookkeeping.
 
-        Links are not followed, since what they point to is not this run's.
+        Of the checkpoints it is the last. Links are not followed, since what they point to is
+        not this run's.
         """
         for folder, names, files in os.walk(self.directory):
-            private = _PRIVATE_FOLDERS if Path(folder) == self.directory else set()
-            names[:] = sorted(n for n in names if not n.startswith(".") and n not in private)
-            for name in sorted(files):
+            names[:] = sorted(name for name in names if not name.startswith("."))
+            newest_only = Path(folder) == self.directory / CHECKPOINTS
+            for name in sorted(files)[-1 if newest_only else 0 :]:
                 path = Path(folder) / name
                 private = path.parent == self.directory and name in _PRIVATE
                 if not (private or name.startswith(".") or path.is_symlink()):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,7 +23,7 @@ from physs_runner.tracking.record import RunInfo, RunRecord, Status
 from physs_runner.tracking.system import FILE as SYSTEM_FILE
 
 FILE = "sync.json"
-_READ = 1 << 18  # bytes of history per round, so that progress is remembered often
+_READ = 1 << 16  # bytes of history per round, so that progress is remembered often
 
 
 @dataclass
@@ -54,11 +56,17 @@ def write_sent(directory: Path, uri: str | None, sent: Sent) -> None:
     write_json(directory / FILE, {**everything, str(uri): asdict(sent)})
 
 
-def send(record: RunRecord, store: Store, uri: str | None) -> Sent:
+def send(record: RunRecord, store: Store, uri: str | None, allowance: float = math.inf) -> Sent:
     """Send everything that the store does not have yet; raise StoreError where it fails.
 
     Parameters, tags and metrics go at any time; results, files and the final status once the
     run has ended. Two senders of one run wait for each other.
+
+    Args:
+        record: the run.
+        store: where to.
+        uri: address under which is remembered what the store has.
+        allowance: seconds after which no further metrics of a running run are begun.
     """
     with lock(record.directory / "sync.lock"):
         sent = read_sent(record.directory, uri)
@@ -71,8 +79,9 @@ def send(record: RunRecord, store: Store, uri: str | None) -> Sent:
             return sent
         _introduce(record, store, uri, sent, info, status)
         remember()
-        _metrics(record, store, sent, remember)
-        if status.status != "RUNNING":
+        over = status.status != "RUNNING"
+        _metrics(record, store, sent, remember, math.inf if over else allowance)
+        if over:
             _results(record, store, sent, status)
             remember()
             _files(record, store, sent, remember)
@@ -98,12 +107,22 @@ def _introduce(
     about = _digest({"params": info.params, "tags": info.tags})
     if about != sent.about:
         store.log_params(sent.run_id, info.params)
-        store.set_tags(sent.run_id, {**info.tags, "run_directory": str(record.directory)})
+        store.set_tags(sent.run_id, {**info.tags, **_source(record, info)})
         sent.about = about
     note = record.dataset()
     if note is not None and _digest(asdict(note)) != sent.dataset:
         store.log_dataset(sent.run_id, note)
         sent.dataset = _digest(asdict(note))
+
+
+def _source(record: RunRecord, info: RunInfo) -> dict[str, str]:
+    """Return where a run comes from, in the names under which MLflow's pages show it."""
+    return {
+        "run_directory": str(record.directory),
+        "mlflow.source.name": "physs",
+        "mlflow.source.type": "LOCAL",
+        "mlflow.source.git.commit": info.tags.get("git.commit", ""),
+    }
 
 
 def _parent_id(parent: str | None, store: Store, uri: str | None) -> str | None:
@@ -117,10 +136,13 @@ def _parent_id(parent: str | None, store: Store, uri: str | None) -> str | None:
     return found or send(record, store, uri).run_id
 
 
-def _metrics(record: RunRecord, store: Store, sent: Sent, remember: Callable[[], None]) -> None:
+def _metrics(
+    record: RunRecord, store: Store, sent: Sent, remember: Callable[[], None], allowance: float
+) -> None:
     """Send the per-step metrics behind the last offset, in full batches where possible."""
-    for name in ("history.jsonl", SYSTEM_FILE):
-        while True:
+    deadline = time.monotonic() + allowance
+    for name in (SYSTEM_FILE, "history.jsonl"):
+        while time.monotonic() < deadline:
             offset = sent.offsets.get(name, 0)
             entries, end = read_entries(record.directory, offset, _READ, name)
             if end == offset:
@@ -148,11 +170,11 @@ def _new_points(entries: Iterable[Entry], last: dict[str, int]) -> Iterable[Poin
 def _results(record: RunRecord, store: Store, sent: Sent, status: Status) -> None:
     """Send final metrics, the description and the error."""
     metrics = record.metrics()
-    # A final value that the history ends with is there already.
+    # A final value that the history ends with is there already; another one comes after it.
     known = {**sent.values, **sent.finals}
     new = {k: v for k, v in metrics.items() if k not in known or known[k] != v}
     end = status.end_ms or status.start_ms
-    points = [Point(k, v, end, sent.steps.get(k, 0)) for k, v in new.items()]
+    points = [Point(k, v, end, sent.steps.get(k, -1) + 1) for k, v in new.items()]
     for block in batches(points):
         store.log_points(str(sent.run_id), block)
     sent.finals = metrics

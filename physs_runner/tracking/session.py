@@ -56,6 +56,12 @@ class Tracker:
         """The address of the logged model, None where there is none."""
         return read_sent(self.record.directory, self._uri).model_uri
 
+    @property
+    def kept(self) -> bool:
+        """Whether the store has all that it is to get; without a store there is nothing to."""
+        sent = read_sent(self.record.directory, self._uri)
+        return self._uri is None or (sent.settled and sent.problem is None)
+
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Keep the metrics of a step; steps of a metric increase."""
         try:

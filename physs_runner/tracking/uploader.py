@@ -12,6 +12,7 @@ It reads lines from its standard input: ``{"begin": DIRECTORY}`` and ``{"end": D
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
@@ -30,6 +31,7 @@ from physs_runner.tracking.sender import read_sent, send, write_sent
 from physs_runner.tracking.system import Sampler
 
 _INTERVAL = 5.0  # seconds between passes
+_SHARE = 0.02  # of the time beside training that sending may take, server included
 _LONGEST = 60.0  # between passes while the store fails
 _IDLE = 60.0  # without any run before the process ends
 _LAST_ATTEMPTS = 3
@@ -104,9 +106,10 @@ class Uploader:
             job.sampler.sample(now)
         if now < job.due:
             return
-        sent = self._beside.submit(self._attempt, job.record).result()
+        sent = self._beside.submit(self._attempt, job.record, _SHARE * _INTERVAL).result()
+        cost = time.monotonic() - now if job.due > 0 else 0.0  # the first pass imports MLflow
         job.delay = _INTERVAL if sent else min(_LONGEST, 2 * job.delay)
-        job.due = time.monotonic() + job.delay
+        job.due = time.monotonic() + max(job.delay, cost / _SHARE)
 
     def _conclude(self, directory: str) -> None:
         """Send the rest of a run that has ended, and note that this is over."""
@@ -121,13 +124,13 @@ class Uploader:
         sent.settled = True
         write_sent(record.directory, uri, sent)
 
-    def _attempt(self, record: RunRecord) -> bool:
+    def _attempt(self, record: RunRecord, allowance: float = math.inf) -> bool:
         """Make one pass over a run; note in its directory why it failed."""
         destination = record.info().destination
         try:
             if destination not in self._stores:
                 self._stores[destination] = open_store(destination)
-            send(record, self._stores[destination], destination.uri)
+            send(record, self._stores[destination], destination.uri, allowance)
             return True
         except PhyssError as error:
             problem = str(error)

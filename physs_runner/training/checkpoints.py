@@ -23,9 +23,9 @@ from physs_runner.config.schema import CheckpointConfig
 from physs_runner.errors import DataError
 from physs_runner.files import remove_partial, written_whole
 from physs_runner.interruption import Interrupted, Interruption
+from physs_runner.tracking.record import CHECKPOINTS
 from physs_runner.training.snapshot import Arrays
 
-FOLDER = "checkpoints"
 FORMAT = 1
 _ABOUT = "about"
 _SHARE = 0.01  # of the time of training that timed checkpoints may take
@@ -78,7 +78,7 @@ class Checkpoints:
         interruption: Interruption,
         warn: Callable[[str], None],
     ) -> None:
-        self._folder = directory / FOLDER
+        self._folder = directory / CHECKPOINTS
         self._identity = identity
         self._config = config
         self._goes_on = goes_on
@@ -136,7 +136,7 @@ class Checkpoints:
     @staticmethod
     def clear(directory: Path) -> None:
         """Remove all checkpoints of a run that starts afresh, or needs none any more."""
-        folder = directory / FOLDER
+        folder = directory / CHECKPOINTS
         remove_partial(folder)
         for path in _files(folder):
             path.unlink(missing_ok=True)

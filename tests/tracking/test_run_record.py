@@ -119,15 +119,18 @@ def test_run_of_a_living_process_stays_running(make_record):
 
 
 def test_artifacts_are_results_and_not_bookkeeping(make_record):
-    """Hidden files, links and the tracker's own files stay at home."""
+    """Hidden files, links, old checkpoints and the tracker's own files stay at home."""
     record = make_record()
+    (record.directory / "checkpoints").mkdir()
+    for iteration in (9, 12, 100):
+        (record.directory / "checkpoints" / f"{iteration:010d}.npz").write_bytes(b"npz")
     (record.directory / "figures").mkdir()
     (record.directory / "figures" / "fit.png").write_bytes(b"png")
     (record.directory / ".hydra").mkdir()
     (record.directory / ".hydra" / "config.yaml").write_text("x")
     os.symlink("/etc/hostname", record.directory / "link.txt")
     names = [str(path.relative_to(record.directory)) for path in record.artifacts()]
-    assert names == ["config.yaml", "figures/fit.png"]
+    assert names == ["config.yaml", "checkpoints/0000000100.npz", "figures/fit.png"]
 
 
 def test_folder_without_a_run_says_so(tmp_path):

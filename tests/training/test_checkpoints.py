@@ -23,7 +23,8 @@ from physs_runner.config.schema import (
 from physs_runner.errors import DataError
 from physs_runner.inference.protocol import Algorithm
 from physs_runner.interruption import Interrupted, Interruption
-from physs_runner.training.checkpoints import FOLDER, Checkpoints, Identity
+from physs_runner.tracking.record import CHECKPOINTS
+from physs_runner.training.checkpoints import Checkpoints, Identity
 from physs_runner.training.iteration import Stopping
 from physs_runner.training.loop import FitResult, Report, fit
 from physs_runner.training.quasi_newton import fit_quasi_newton
@@ -160,7 +161,7 @@ def test_signal_ends_training_behind_a_checkpoint(train: Train, tmp_path: Path) 
     ):
         train(valley(), CONFIG, report, checkpoints)
     assert caught.value.exit_code == 143
-    assert [int(path.stem) >= 6 for path in (tmp_path / FOLDER).iterdir()] == [True]
+    assert [int(path.stem) >= 6 for path in (tmp_path / CHECKPOINTS).iterdir()] == [True]
     resumed = train(valley(), CONFIG, silent, keeper(tmp_path))
     assert_same(train(valley(), CONFIG, silent, None), resumed)
 
@@ -168,7 +169,7 @@ def test_signal_ends_training_behind_a_checkpoint(train: Train, tmp_path: Path) 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:
     """As many checkpoints stay as the config says, and no half-written ones."""
     adam(valley(), CONFIG, silent, keeper(tmp_path, CheckpointConfig(iterations=4, keep=2)))
-    assert [path.name for path in sorted((tmp_path / FOLDER).iterdir())] == [
+    assert [path.name for path in sorted((tmp_path / CHECKPOINTS).iterdir())] == [
         "0000000040.npz",
         "0000000043.npz",
     ]
@@ -178,7 +179,7 @@ def test_only_the_newest_are_kept(tmp_path: Path) -> None:
 def test_damaged_checkpoint_falls_back_to_the_one_before(damage: str, tmp_path: Path) -> None:
     """The newest checkpoint that is whole counts, and the user is told."""
     whole = adam(valley(), CONFIG, silent, keeper(tmp_path))
-    newest = sorted((tmp_path / FOLDER).iterdir())[-1]
+    newest = sorted((tmp_path / CHECKPOINTS).iterdir())[-1]
     content = newest.read_bytes()
     spoiled = {"truncated": content[: len(content) // 2], "empty": b"", "noise": content[::-1]}
     newest.write_bytes(spoiled[damage])
@@ -216,7 +217,7 @@ def test_checkpoint_of_another_library_is_taken_with_a_warning(tmp_path: Path) -
 def test_checkpoints_hold_no_pickles(tmp_path: Path) -> None:
     """Every array of a checkpoint is plain: NumPy reads it with pickles forbidden."""
     adam(valley(), CONFIG, silent, keeper(tmp_path))
-    for path in (tmp_path / FOLDER).iterdir():
+    for path in (tmp_path / CHECKPOINTS).iterdir():
         with np.load(path, allow_pickle=False) as stored:
             assert all(stored[name].dtype != object for name in stored.files)
 
@@ -243,4 +244,4 @@ def test_full_disk_does_not_end_training(tmp_path: Path) -> None:
     assert_same(whole, result)
     assert len(told) == 1
     assert "cannot be written" in told[0]
-    assert list((tmp_path / FOLDER).iterdir()) == []
+    assert list((tmp_path / CHECKPOINTS).iterdir()) == []
