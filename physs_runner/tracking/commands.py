@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -12,10 +13,13 @@ from pathlib import Path
 from physs_runner.errors import ConfigError, DataError
 from physs_runner.tracking.base import RunRow, Store, open_store
 from physs_runner.tracking.destination import of_uri, outputs_root
+from physs_runner.tracking.embedded import experiments_of
 from physs_runner.tracking.record import RUN, Destination, RunRecord
 from physs_runner.tracking.rows import matching, near, rows_of_directories, usual_metrics
 from physs_runner.tracking.sender import read_sent, send
 
+# The view of runs and metrics; MLflow opens with one for language models.
+_TRAINING = "workflowType=machine_learning"
 NAMES = ("list", "report", "sync", "ui")
 
 
@@ -76,19 +80,25 @@ def _rows(options: argparse.Namespace, experiment: str | None, limit: int) -> li
 
 
 def _list(options: argparse.Namespace) -> int:
+    from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     rows = _rows(options, options.experiment, max(options.limit, 1000))[: options.limit]
-    metrics = usual_metrics(rows)[:4]
-    table = Table("started", "experiment", "run", "status", *metrics, "id or directory")
+    metrics = usual_metrics(rows)[:2]
+    table = Table(box=SIMPLE, pad_edge=False)
+    table.add_column("started", no_wrap=True)
+    for name in ("experiment", "run", "status", *metrics):
+        table.add_column(name, overflow="fold")
+    table.add_column("id or folder", overflow="fold")
     colours = {"FINISHED": "green", "RUNNING": "cyan", "FAILED": "red", "KILLED": "yellow"}
     for row in rows:
-        started = time.strftime("%Y-%m-%d %H:%M", time.localtime(row.start_ms / 1000))
+        started = time.strftime("%m-%d %H:%M", time.localtime(row.start_ms / 1000))
         values = [f"{row.metrics[m]:.4g}" if m in row.metrics else "" for m in metrics]
-        status = f"[{colours.get(row.status, 'white')}]{row.status}[/]"
-        place = row.run_id or row.place
-        table.add_row(started, row.experiment, row.name, status, *values, place)
+        status = Text(row.status, style=colours.get(row.status, ""))
+        place = row.run_id[:8] or os.path.relpath(row.place)
+        table.add_row(started, Text(row.experiment), Text(row.name), status, *values, place)
     Console().print(table if rows else "No runs yet.")
     return 0
 
@@ -153,11 +163,36 @@ def _records(folders: Sequence[str]) -> list[RunRecord]:
 
 def _ui(options: argparse.Namespace) -> int:
     destination = of_uri(None, options.outputs)
-    open_store(destination)  # an empty store has a UI too
+    path = Path(str(destination.uri).removeprefix("sqlite:///"))
+    if not path.exists():
+        open_store(destination)  # an empty store has a UI too
+    _check_free(options.host, options.port)
+    page = f"http://{options.host}:{options.port}/#/experiments"
+    shown = [(name, f"{page}/{key}/runs?{_TRAINING}") for key, name in experiments_of(path)]
+    lines = ["MLflow's page of all runs, until Ctrl-C ends it:", f"  {page}?{_TRAINING}"]
+    lines += [f"  {name}: {address}" for name, address in shown]
+    lines.append('Choose "Model training" at its top left once; the browser remembers it.')
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
     command = ui_command(destination, options.host, options.port)
     environment = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **os.environ}
     # Replaced, not started: signals to the command then reach the server itself.
     os.execve(command[0], command, environment)
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raise where the page could not be served."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(
+                "--port",
+                f"{host}:{port} cannot be used ({reason}); choose another, such as "
+                f"--port {port % 60_000 + 1}",
+            ) from error
 
 
 def ui_command(destination: Destination, host: str, port: int) -> list[str]:

@@ -1,8 +1,8 @@
-"""Metric values written straight into the tables of an embedded MLflow store.
+"""The tables of an embedded MLflow store, read and written without MLflow.
 
-MLflow builds an object per value, which takes it a hundred times longer than the database
-needs: for long trainings that would be more work than a second core can do beside them. The
-two tables have been the same for years; where they are not, the caller uses MLflow's own way.
+MLflow takes seconds to import. To write metrics it builds an object per value, which takes
+ten times longer than the database needs: for long trainings that would be more work than a
+second core can do beside them. Where the tables are not as known, MLflow's own way is used.
 """
 
 from __future__ import annotations
@@ -35,6 +35,19 @@ where (excluded.step, excluded.timestamp, excluded.value)
 """
 
 Row = tuple[str, str, float, int, int, bool]
+
+
+def experiments_of(path: Path) -> list[tuple[str, str]]:
+    """Return id and name of the experiments that hold runs; empty where that cannot be read."""
+    query = """
+    select experiment_id, name from experiments where lifecycle_stage = 'active'
+    and experiment_id in (select experiment_id from runs) order by last_update_time desc
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=_WAIT)) as database:
+            return [(str(key), name) for key, name in database.execute(query)]
+    except sqlite3.Error:
+        return []
 
 
 def has_known_tables(path: Path) -> bool:

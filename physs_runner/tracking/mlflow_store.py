@@ -28,6 +28,9 @@ UID_TAG = "physs.uid"
 _KEY_LENGTH, _PARAM_LENGTH, _TAG_LENGTH = 250, 500, 8000
 _PARAMS_PER_BATCH = 100
 
+# Makes the UI show runs and metrics instead of traces of language models.
+_TRAINING = {"mlflow.experimentKind": "custom_model_development"}
+
 # A dead server must cost seconds, not the minutes of MLflow's own patience; what is not sent
 # now is sent by the next pass. Values that the user exported are respected.
 _ENVIRONMENT = {
@@ -79,9 +82,7 @@ class MlflowStore:
         """Set parameters; long values are cut, the whole of them is in config.yaml."""
         from mlflow.entities import Param
 
-        items = [
-            Param(_key(name), _cut(value, _PARAM_LENGTH)) for name, value in sorted(params.items())
-        ]
+        items = [Param(_key(k), _cut(v, _PARAM_LENGTH)) for k, v in sorted(params.items())]
         with self._reported():
             for block in batches(items, _PARAMS_PER_BATCH):
                 self._client.log_batch(run_id, params=block, synchronous=True)
@@ -192,7 +193,7 @@ class MlflowStore:
             found = self._client.get_experiment_by_name(name)
             if found is None:
                 try:
-                    self._client.create_experiment(name, self._artifacts(name))
+                    self._client.create_experiment(name, self._artifacts(name), _TRAINING)
                 except MlflowException as error:
                     if error.error_code != "RESOURCE_ALREADY_EXISTS":
                         raise

@@ -42,27 +42,63 @@ def parallel_coordinates(
 
 
 def comparison(groups: Sequence[Group], by: Sequence[str], metric: str, folder: Path) -> Path:
-    """Draw a metric with its spread over runs: against a single number, or per group."""
+    """Draw a metric with its spread over runs.
+
+    Against the grouping parameter that is a number, with a line for each combination of the
+    others; a point per group where none is.
+    """
     figure, axes = _canvas(6.5, 4.0)
-    means = np.array([group.mean(metric) for group in groups])
-    spread = np.nan_to_num(np.array([group.sd(metric) for group in groups]))
-    places = [number(group.key[0]) if len(by) == 1 else None for group in groups]
-    if len(groups) > 1 and all(place is not None for place in places):
-        positions = np.array(places, dtype=float)
-        axes.errorbar(positions, means, spread, marker="o", capsize=3)
-        if positions.min() > 0 and positions.max() / positions.min() > _WIDE:
-            axes.set_xscale("log")
-        axes.set_xlabel(by[0])
+    place = _numeric(groups, by)
+    if place is not None:
+        _lines(axes, groups, place, metric)
+        axes.set_xlabel(by[place])
         axes.set_ylabel(metric)
+        others = [name for name in by if name != by[place]]
+        if others:
+            axes.legend(title=", ".join(others), fontsize=8, title_fontsize=8)
     else:
-        labels = [", ".join(group.key) or "all runs" for group in groups]
+        means, spread = _moments(groups, metric)
         axes.errorbar(means, range(len(groups)), xerr=spread, fmt="o", capsize=3)
-        axes.set_yticks(range(len(groups)), labels)
+        axes.set_yticks(
+            range(len(groups)), [", ".join(group.key) or "all runs" for group in groups]
+        )
         axes.invert_yaxis()
         axes.set_xlabel(metric)
         axes.set_ylabel(", ".join(by))
     axes.grid(alpha=0.3)
     return _save(figure, folder / f"{metric.replace('/', '_')}.png")
+
+
+def _numeric(groups: Sequence[Group], by: Sequence[str]) -> int | None:
+    """Return which grouping parameter is a number, that with most values where several are."""
+    levels = [{group.key[k] for group in groups} for k in range(len(by))]
+    able = [
+        k
+        for k, texts in enumerate(levels)
+        if len(texts) > 1 and all(number(text) is not None for text in texts)
+    ]
+    return max(able, key=lambda k: len(levels[k]), default=None)
+
+
+def _lines(axes: Any, groups: Sequence[Group], place: int, metric: str) -> None:
+    """Draw a line through the groups that differ in one parameter only."""
+    series: dict[tuple[str, ...], list[Group]] = {}
+    for group in groups:
+        series.setdefault((*group.key[:place], *group.key[place + 1 :]), []).append(group)
+    for others, members in series.items():
+        positions = np.array([number(group.key[place]) for group in members], dtype=float)
+        means, spread = _moments(members, metric)
+        label = ", ".join(others)
+        axes.errorbar(positions, means, spread, marker="o", capsize=3, label=label)
+    every = np.array([number(group.key[place]) for group in groups], dtype=float)
+    if every.min() > 0 and every.max() / every.min() > _WIDE:
+        axes.set_xscale("log")
+
+
+def _moments(groups: Sequence[Group], metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and spread per group; a single run has no spread."""
+    means = np.array([group.mean(metric) for group in groups])
+    return means, np.nan_to_num(np.array([group.sd(metric) for group in groups]))
 
 
 def _heights(axes: Any, place: int, rows: Sequence[RunRow], name: str) -> np.ndarray:

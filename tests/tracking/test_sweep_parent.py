@@ -20,10 +20,13 @@ from physs_runner.tracking.sweep import Goal, best_of
 
 
 @pytest.mark.slow
-def test_sweep_nests_its_jobs_and_names_the_best(tmp_path):
-    """Jobs are nested under one parent that knows the best job and what failed."""
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit", "ray"])
+def test_sweep_nests_its_jobs_and_names_the_best(tmp_path, launcher):
+    """Whoever runs the jobs, they are nested under one parent that knows the best and the bad."""
+    if launcher != "basic":
+        pytest.importorskip(launcher)
     command = [sys.executable, "-m", "physs_runner", "sweep", "training.hold_noise=0.3,0.5,2"]
-    further = ["training.iterations=3", "hydra.sweep.dir=outputs/sweep"]
+    further = ["training.iterations=3", "hydra.sweep.dir=outputs/sweep", f"launcher={launcher}"]
     done = subprocess.run([*command, *further], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout + done.stderr
     from mlflow import MlflowClient
@@ -41,6 +44,7 @@ def test_sweep_nests_its_jobs_and_names_the_best(tmp_path):
         run = client.get_run(read_sent(sweep / str(job), where.uri).run_id)
         assert run.data.tags["mlflow.parentRunId"] == parent_id
         assert run.info.status == ("FAILED" if job == 2 else "FINISHED")
+        assert job == 2 or run.info.run_name.endswith(f"hold_noise={[0.3, 0.5][job]}")
         found.append(run.data.metrics.get("test/nlpd", math.inf))
     assert parent.data.metrics["best/test/nlpd"] == min(found)
     best = json.loads((sweep / "summary" / "best.json").read_text())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import os
+import re
 import shutil
 import signal
 import socket
@@ -12,125 +11,93 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
-import aiohttp
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-from physs_runner.tracking.history import HistoryWriter
-from physs_runner.tracking.sender import send
+from physs_runner.errors import ConfigError
+from physs_runner.tracking.commands import main
+from physs_runner.tracking.destination import embedded
+from physs_runner.tracking.sender import read_sent
 
-_BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+PATIENCE_MS = 60_000
 
 
 @pytest.fixture
-def ui(outputs, store, run_script):  # noqa: ARG001 - the store must exist
-    """Serve the UI with our own command and yield its address."""
+def ui(real_run: Path) -> Iterator[str]:
+    """Serve the UI with our own command and yield the address of an experiment that it prints."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    script = "import sys; from physs_runner.tracking.commands import main; main('ui', sys.argv[1:])"
-    process = run_script(script, "--outputs", str(outputs), "--port", str(port))
-    address = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "physs_runner", "ui", "--port", str(port)],
+        cwd=real_run.parents[2],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    printed = [process.stdout.readline() for _ in range(3)]
+    found = re.search(r"pendulum: (\S+)", printed[2])
+    assert found is not None, printed
     deadline = time.monotonic() + 180
     while True:
         try:
-            urllib.request.urlopen(f"{address}/health", timeout=2).close()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
             break
         except OSError:
-            assert process.poll() is None, process.stderr.read()
+            assert process.poll() is None, "the UI ended"
             assert time.monotonic() < deadline, "the UI did not start"
-            time.sleep(0.5)
-    yield address
+            time.sleep(0.3)
+    yield found[1]
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
 
-async def look(pages: dict[str, tuple[str, str]], folder: Path) -> None:
-    """Open pages in turn, wait until a JavaScript condition holds on each, take its picture.
+@pytest.mark.skipif(BROWSER is None, reason="there is no chromium (Debian: apt install chromium)")
+def test_browser_shows_run_chart_and_image(ui: str, real_run: Path, tmp_path: Path) -> None:
+    """A reader finds the run, its equations, a chart of its objective and its figures."""
+    from playwright.sync_api import sync_playwright
 
-    Real time and the DevTools protocol: the charts' code loads too late for virtual time.
-    """
-    command = [
-        *(_BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1600,1000"),
-        *("--disable-dev-shm-usage", "--remote-debugging-port=0"),
-        f"--user-data-dir={folder / 'profile'}",
-    ]
-    browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        port = await _port(folder / "profile" / "DevToolsActivePort")
-        async with aiohttp.ClientSession() as session:
-            async with session.put(f"http://127.0.0.1:{port}/json/new?about:blank") as answer:
-                target = (await answer.json())["webSocketDebuggerUrl"]
-            async with session.ws_connect(target, max_msg_size=0) as socket_:
-                for name, (address, condition) in pages.items():
-                    await _call(socket_, "Page.navigate", url=address)
-                    met = await _until(socket_, condition)
-                    shot = await _call(socket_, "Page.captureScreenshot")
-                    (folder / name).write_bytes(base64.b64decode(shot["data"]))
-                    assert met, f"{address}: see {folder / name}"
-    finally:
-        browser.terminate()
-        browser.wait()
-
-
-async def _port(path: Path) -> str:
-    for _ in range(300):
-        if path.exists() and path.read_text().strip():
-            return path.read_text().split()[0]
-        await asyncio.sleep(0.2)
-    raise AssertionError("the browser did not start")
-
-
-async def _call(socket_, method: str, **params) -> dict:
-    await socket_.send_json({"id": 1, "method": method, "params": params})
-    while True:
-        answer = await socket_.receive_json()
-        if answer.get("id") == 1:
-            return answer["result"]
+    figure = real_run / "figures" / "timeseries.png"
+    run_id = read_sent(real_run, embedded(real_run.parents[1]).uri).run_id
+    # Screenshots stay where pytest keeps its files, or where the variable says.
+    shots = Path(os.environ.get("PHYSS_SCREENSHOTS", tmp_path))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1600, "height": 1000})
+        page.set_default_timeout(PATIENCE_MS)
+        page.goto(ui)
+        page.get_by_text("pendulum-full-cvi-0").first.wait_for()
+        page.screenshot(path=shots / "runs.png")
+        page.get_by_text("pendulum-full-cvi-0").first.click()
+        page.get_by_text("test RMSE").first.wait_for()
+        assert str(run_id) in page.url
+        page.screenshot(path=shots / "run.png")
+        page.get_by_text("Model metrics").first.click()
+        page.get_by_placeholder("Search metric charts").fill("objective")
+        page.locator(".js-plotly-plot .scatterlayer .trace path.js-line").first.wait_for()
+        page.screenshot(path=shots / "chart.png")
+        page.get_by_role("tab", name="Artifacts").click()
+        page.get_by_text("figures", exact=True).click()
+        page.get_by_text(figure.name, exact=True).click()
+        page.wait_for_function(
+            "size => [...document.images].some(i => i.naturalWidth == size[0] "
+            "&& i.naturalHeight == size[1])",
+            arg=png_size(figure),
+        )
+        page.screenshot(path=shots / "image.png")
+        browser.close()
 
 
-async def _until(socket_, condition: str) -> bool:
-    for _ in range(240):
-        answer = await _call(socket_, "Runtime.evaluate", expression=f"Boolean({condition})")
-        if answer["result"].get("value") is True:
-            await asyncio.sleep(1.0)  # let the drawing settle for the picture
-            return True
-        await asyncio.sleep(0.5)
-    return False
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(_BROWSER is None, reason="chromium is not installed (Debian: chromium)")
-def test_browser_shows_run_chart_and_image(ui, store, local, make_record, tmp_path, client):
-    """The run is listed, its metric is drawn as a chart and its figure as an image."""
-    record = make_record("pendulum in the browser", experiment="browsed")
-    writer = HistoryWriter(record.directory)
-    for step in range(200):
-        writer.append(step, {"train/elbo": -100.0 / (step + 1)})
-    writer.flush()
-    record.write_metrics({"test/rmse": 0.05})
-    record.write_description("# A pendulum\n\n| metric | value |\n|---|---|\n| rmse | 0.05 |\n")
-    figure = Figure()
-    FigureCanvasAgg(figure)
-    figure.add_subplot().plot([0, 1, 4, 9])
-    (record.directory / "figures").mkdir()
-    figure.savefig(record.directory / "figures" / "fit.png")
-    record.end("FINISHED")
-    run_id = send(record, store, local.uri).run_id
-    experiment = client.get_run(run_id).info.experiment_id
-    base = f"{ui}/#/experiments/{experiment}/runs"
-    named = "document.body && document.body.innerText.includes('pendulum in the browser')"
-    drawn = "document.querySelector('.js-plotly-plot .trace, .js-plotly-plot canvas')"
-    shown = "[...document.images].some(i => i.naturalWidth === 640 && i.naturalHeight === 480)"
-    pages = {
-        "runs.png": (base, named),
-        "chart.png": (f"{base}/{run_id}/model-metrics", drawn),
-        "image.png": (f"{base}/{run_id}/artifacts/figures/fit.png", shown),
-    }
-    asyncio.run(look(pages, tmp_path))
+def png_size(path: Path) -> list[int]:
+    """Read width and height from a PNG file's head."""
+    head = path.read_bytes()[16:24]
+    return [int.from_bytes(head[:4], "big"), int.from_bytes(head[4:], "big")]
 
 
 def test_ui_listens_on_this_machine_only(local):
@@ -141,3 +108,13 @@ def test_ui_listens_on_this_machine_only(local):
     command = ui_command(local, options.host, options.port)
     assert command[0] == sys.executable
     assert command[command.index("--host") + 1] == "127.0.0.1"
+
+
+def test_ui_on_a_port_in_use_says_so(outputs, store):  # noqa: ARG001 - the store must exist
+    """A port that someone listens on is refused in a sentence with another to try."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=r"Address already in use.*--port"):
+            main("ui", ["--outputs", str(outputs), "--port", str(port)])
