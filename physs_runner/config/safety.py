@@ -1,27 +1,36 @@
 """Refuse a config that would make Hydra run code of its choosing.
 
 Our own sections name registry entries only. Hydra's node, which a stranger's file can
-set too, names classes to build: those must belong to the tools that a sweep uses.
+set too, names classes to build: only those that logging and sweeps need are accepted,
+by their full names, because a path may lead through a trusted module to any other.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from physs_runner.errors import ConfigError
 
-TRUSTED = ("hydra._internal.", "hydra_plugins.", "physs_runner.", "optuna.", "logging.", "rich.")
+TRUSTED = re.compile(
+    r"hydra\._internal\.core_plugins\.basic_(launcher|sweeper)\.Basic(Launcher|Sweeper)"
+    r"|hydra_plugins\.hydra_\w+_(launcher|sweeper)\.\w+\.[A-Z]\w*(Launcher|Sweeper)"
+    r"|physs_runner\.\w+\.\w*(callback|launcher|sweeper)\.[A-Z]\w*"
+    r"|optuna\.samplers\.[A-Z]\w*Sampler"
+    r"|logging(\.handlers)?\.[A-Z]\w*Handler|logging\.Formatter|rich\.logging\.RichHandler",
+    re.ASCII,
+)
 BUILDERS = ("_target_", "class", "()")  # keys whose value is imported and called
 
 
 def check_hydra_section(composed: Any) -> None:
-    """Raise a ConfigError when Hydra's node names a class of a foreign package."""
+    """Raise a ConfigError when Hydra's node names anything but a trusted class."""
     from omegaconf import OmegaConf
 
     section = OmegaConf.to_container(composed.hydra, resolve=False)
     for key, value in _builders(section, "hydra"):
-        if not isinstance(value, str) or not value.startswith(TRUSTED):
+        if not isinstance(value, str) or TRUSTED.fullmatch(value) is None:
             raise ConfigError(key, f"configs may not name code to run, got {value!r}")
 
 

@@ -156,9 +156,28 @@ def test_broken_yaml_names_file_and_line(tmp_path: Path, complaint: Complaint) -
         "+hydra.callbacks.mine._target_=os.system",
         "hydra.launcher._target_=subprocess.Popen",
         "hydra.job_logging.handlers.file.class=os.system",
+        "+hydra.callbacks.mine._target_=logging.os.system",  # through a trusted module
+        "+hydra.callbacks.mine._target_=physs_runner.devices.os.makedirs",
+        "+hydra.callbacks.mine._target_=physs_runner.tracking.files.write_text",
+        "hydra.launcher._target_=hydra_plugins.hydra_joblib_launcher.joblib_launcher.Path",
+        "+hydra.job_logging.filters={mine: {class: logging.config.fileConfig}}",
     ],
 )
 def test_config_cannot_name_code(override: str) -> None:
-    """No config, from wherever, makes Hydra build a class of a foreign package."""
+    """No config, from wherever, makes Hydra build anything but what it needs."""
     with pytest.raises(ConfigError, match="may not name code to run"):
         check_hydra_section(compose(Request((override,))))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher",
+        "hydra_plugins.hydra_submitit_launcher.submitit_launcher.SlurmLauncher",
+        "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper",
+        "physs_runner.tracking.sweep_callback.SweepRun",
+    ],
+)
+def test_tools_of_sweeps_are_trusted(name: str) -> None:
+    """What is refused above does not include the launchers and sweepers people use."""
+    check_hydra_section(compose(Request((f"hydra.launcher._target_={name}",))))
