@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -29,18 +31,24 @@ def _halfnormal(z: Array, scale: float) -> Array:
 
 
 class Family(NamedTuple):
-    """A named distribution: its map from a standard normal and its arguments."""
+    """A named distribution: its map from a standard normal, its median and its arguments."""
 
     map: Callable[..., Array]
+    median: Callable[..., float]
     arguments: tuple[str, ...]
     positive: tuple[str, ...]  # arguments that must be above zero
 
 
+_UPPER_QUARTILE = NormalDist().inv_cdf(0.75)  # half of a half-normal lies below it
 FAMILIES: dict[str, Family] = {
-    "normal": Family(_normal, ("mean", "sd"), ("sd",)),
-    "lognormal": Family(_lognormal, ("mean_log", "sd_log"), ("sd_log",)),
-    "uniform": Family(_uniform, ("low", "high"), ()),
-    "halfnormal": Family(_halfnormal, ("scale",), ("scale",)),
+    "normal": Family(_normal, lambda mean, _: mean, ("mean", "sd"), ("sd",)),
+    "lognormal": Family(
+        _lognormal, lambda mean_log, _: math.exp(mean_log), ("mean_log", "sd_log"), ("sd_log",)
+    ),
+    "uniform": Family(_uniform, lambda low, high: (low + high) / 2, ("low", "high"), ()),
+    "halfnormal": Family(
+        _halfnormal, lambda scale: scale * _UPPER_QUARTILE, ("scale",), ("scale",)
+    ),
 }
 
 
@@ -60,11 +68,7 @@ class Prior:
         """Map standard normal values to the parameter, elementwise and increasing."""
         return FAMILIES[self.family].map(z, *self.arguments)
 
-    def quantile(self, probability: float) -> float:
-        """Return the value below which the parameter falls with this probability."""
-        return float(self(ndtri(jnp.asarray(probability))))
-
     @property
     def median(self) -> float:
-        """The value at z = 0."""
-        return self.quantile(0.5)
+        """The value at z = 0, worked out without JAX, so that reading a config compiles nothing."""
+        return float(FAMILIES[self.family].median(*self.arguments))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import jax
 import pytest
 
@@ -23,6 +26,10 @@ from physs_runner.model.build import build_problem
 from physs_runner.model.parameters import initial_values
 
 Tables = dict[str, list[list[str]]]
+
+FOLDER = Path(__file__).resolve().parents[2] / "conf" / "experiment"
+EXPERIMENTS = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+TITLES = ["equations", "derivatives needed", "kernels", "terms", "work", "parameters"]
 
 HEAT = (
     "dataset=heat_1d",
@@ -57,10 +64,9 @@ def test_the_pendulum_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert ["theta", "1", "1", "4", "4"] in tables["state"]
 
 
-def test_nothing_is_compiled() -> None:
-    """Describing a problem in space and time runs no compiler."""
-    config = read(*HEAT)
-    dataset = read_dataset(config.dataset, config.seed)
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_experiment_is_described_in_seconds_and_nothing_is_compiled(experiment: str) -> None:
+    """From the command line's words to the last table, no compiler runs."""
     compiled: list[str] = []
 
     def listen(event: str, seconds: float, **_: str | int) -> None:
@@ -68,11 +74,15 @@ def test_nothing_is_compiled() -> None:
             compiled.append(event)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
+    began = time.process_time()
     try:
-        report(config, build_problem(config, dataset))
+        config = read(f"experiment={experiment}")
+        tables = report(config, build_problem(config, read_dataset(config.dataset, config.seed)))
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
+    assert time.process_time() - began < 10.0  # ocean's 42,000 observations take two
     assert not compiled
+    assert [title for title, _ in tables if title != "state"] == TITLES
 
 
 @pytest.mark.parametrize(
