@@ -122,12 +122,6 @@ def make_transform(
     return transform
 
 
-def is_linear(frame: Frame, expressions: Sequence[Expression]) -> bool:
-    """Say whether components are affine in the state, static parameters included."""
-    random = set(frame.physics.random)
-    return all(e.linear and not random & set(e.parameters) for e in expressions)
-
-
 def output_transform(
     frame: Frame, outputs: Sequence[str]
 ) -> tuple[tuple[Jet, ...], Transform, bool]:
@@ -137,7 +131,7 @@ def output_transform(
     affine = [(frame.scaling.center.get(n, 0.0), frame.scaling.scale_of(n)) for n in outputs]
     jets = union_jets(frame, expressions)
     transform = make_transform(frame, jets, expressions, zero, affine)
-    return jets, transform, is_linear(frame, expressions)
+    return jets, transform, frame.physics.is_linear(expressions)
 
 
 def data_term(frame: Frame, table: xr.Dataset, outputs: Sequence[str], name: str) -> Term:
@@ -169,8 +163,7 @@ def data_term(frame: Frame, table: xr.Dataset, outputs: Sequence[str], name: str
 
 def equation_term(frame: Frame, equation: Equation, points: Points) -> Term:
     """Make the term that enforces an equation at its points."""
-    parts = [*equation.expressions, *equation.targets]
-    jets = union_jets(frame, parts)
+    jets = union_jets(frame, equation.parts)
     count, components = len(points.time), len(equation.expressions)
     affine = [(0.0, 1.0)] * components
     return Term(
@@ -178,7 +171,7 @@ def equation_term(frame: Frame, equation: Equation, points: Points) -> Term:
         kind=equation.kind,
         jets=jets,
         transform=make_transform(frame, jets, equation.expressions, equation.targets, affine),
-        linear=is_linear(frame, parts),
+        linear=frame.physics.is_linear(equation.parts),
         likelihood=LIKELIHOODS[equation.likelihood],
         scales=(f"noise.{equation.name}",) * components,
         time=frame.scale_time(points.time),
@@ -202,7 +195,7 @@ def reading_term(
         kind="prediction",
         jets=jets,
         transform=make_transform(frame, jets, expressions, zero, affine),
-        linear=is_linear(frame, expressions),
+        linear=frame.physics.is_linear(expressions),
         likelihood=GAUSSIAN,
         scales=(),
         time=frame.scale_time(coordinates[:, 0]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,16 +36,17 @@ class Equation:
     noise_trainable: bool
     design: Design
 
-    def linear(self, random: Collection[str] = ()) -> bool:
-        """Tell whether every component is affine in the jets and random parameters."""
-        return all(part.linear_with(random) for part in (*self.expressions, *self.targets))
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """Both sides of every component."""
+        return (*self.expressions, *self.targets)
 
-    def describe(self) -> list[str]:
-        """Write one line per component."""
+    def describe(self, *, linear: bool) -> list[str]:
+        """Write one line per component, saying whether the problem makes it linear."""
         sign = "≥" if self.likelihood == "probit" else "="
         scale = "width" if self.likelihood == "probit" else "noise variance"
         trained = ", trained" if self.noise_trainable else ""
-        shape = "linear" if self.linear() else "nonlinear"
+        shape = "linear" if linear else "nonlinear"
         remark = f"[{shape}; {self.design.describe()}; {scale} {self.noise:g}{trained}]"
         return [
             f"{self.name}: {expression.render()} {sign} {target.render()}  {remark}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,12 +79,18 @@ class Physics:
         """Names of the parameters that have a prior."""
         return tuple(item.name for item in self.parameters if item.prior is not None)
 
+    def is_linear(self, expressions: Iterable[Expression]) -> bool:
+        """Tell whether expressions are affine in the latents and in all that is random."""
+        bent = {p.name for p in self.parameters if p.prior is not None and not p.prior.straight}
+        return all(
+            e.linear_with(self.random) and bent.isdisjoint(e.parameters) for e in expressions
+        )
+
     @property
     def linear_gaussian(self) -> bool:
         """Whether every equation and output is Gaussian and jointly linear."""
-        outputs = all(part.linear_with(self.random) for part in self.outputs.values())
-        return outputs and all(
-            equation.likelihood == "gaussian" and equation.linear(self.random)
+        return self.is_linear(self.outputs.values()) and all(
+            equation.likelihood == "gaussian" and self.is_linear(equation.parts)
             for equation in self.equations
         )
 
@@ -121,7 +127,11 @@ class Physics:
             for name, part in self.outputs.items()
             if part.render() != symbol(name)
         ]
-        return lines + [line for equation in self.equations for line in equation.describe()]
+        return lines + [
+            line
+            for equation in self.equations
+            for line in equation.describe(linear=self.is_linear(equation.parts))
+        ]
 
 
 def _listing(names: Sequence[str]) -> str:
