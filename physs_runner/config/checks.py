@@ -185,8 +185,8 @@ def _check_exact(config: RunConfig) -> None:
     if not physics.linear_gaussian:
         raise ConfigError(
             "inference.name",
-            "exact inference cannot learn a parameter with a prior that multiplies a latent or is "
-            f"not normal ({', '.join(physics.random)}); use inference=cvi",
+            "exact inference cannot learn a parameter with a prior that multiplies a latent "
+            f"({', '.join(physics.random)}); use inference=cvi",
         )
 
 

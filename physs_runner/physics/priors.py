@@ -69,11 +69,6 @@ class Prior:
         return FAMILIES[self.family].map(z, *self.arguments)
 
     @property
-    def straight(self) -> bool:
-        """Whether the map is affine, so that a linear problem stays linear."""
-        return self.family == "normal"
-
-    @property
     def median(self) -> float:
         """The value at z = 0, worked out without JAX, so that reading a config compiles nothing."""
         return float(FAMILIES[self.family].median(*self.arguments))

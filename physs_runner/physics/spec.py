@@ -80,19 +80,16 @@ class Physics:
         return tuple(item.name for item in self.parameters if item.prior is not None)
 
     def is_linear(self, expressions: Iterable[Expression]) -> bool:
-        """Tell whether expressions are affine in the latents and in all that is random."""
-        bent = {p.name for p in self.parameters if p.prior is not None and not p.prior.straight}
-        return all(
-            e.linear_with(self.random) and bent.isdisjoint(e.parameters) for e in expressions
-        )
+        """Tell whether expressions are affine in the latents and free of uncertain parameters."""
+        random = set(self.random)
+        return all(e.linear and random.isdisjoint(e.parameters) for e in expressions)
 
     @property
     def linear_gaussian(self) -> bool:
         """Whether every equation and output is Gaussian and jointly linear."""
-        return self.is_linear(self.outputs.values()) and all(
-            equation.likelihood == "gaussian" and self.is_linear(equation.parts)
-            for equation in self.equations
-        )
+        parts = [*self.outputs.values(), *(p for e in self.equations for p in e.parts)]
+        gaussian = all(equation.likelihood == "gaussian" for equation in self.equations)
+        return gaussian and all(part.linear_with(self.random) for part in parts)
 
     def bind(self, outputs: Sequence[str], time: str, space: Sequence[str]) -> Physics:
         """Fit the problem to a dataset's names: fill what was left open, check the rest."""

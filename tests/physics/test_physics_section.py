@@ -157,14 +157,6 @@ def test_parameters_with_priors_make_products_nonlinear() -> None:
     assert "nonlinear" in physics.describe()[0]
 
 
-@pytest.mark.parametrize(("prior", "linear"), [("normal(0, 1)", True), ("lognormal(0, 1)", False)])
-def test_an_uncertain_offset_is_linear_where_its_law_is_normal(prior: str, linear: bool) -> None:
-    """A normal source term leaves a problem linear and Gaussian; a lognormal one does not."""
-    section = {**HEAT, "parameters": {"nu": 0.1, "s": {"prior": prior}}}
-    section["residuals"] = {"heat": "u_t - nu*u_xx - s"}
-    assert read_physics(section).linear_gaussian is linear
-
-
 def test_requirements_name_derivatives_and_who_needs_them() -> None:
     """Per latent: the order in time, the derivatives in space and the terms."""
     section = {**HEAT, "boundary": {"periodic": {"x": [0, 1], "order": 1}}}
