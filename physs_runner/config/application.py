@@ -26,7 +26,7 @@ from physs_runner.config.compose import (
 )
 from physs_runner.config.load import first_line, load
 from physs_runner.config.provenance import sentence
-from physs_runner.config.safety import check_hydra_section
+from physs_runner.config.safety import check_safety
 from physs_runner.config.schema import RunConfig
 from physs_runner.errors import ConfigError, PhyssError
 
@@ -102,9 +102,11 @@ def _compose(options: argparse.Namespace) -> Any:
     request = _request(options)
     if options.config_path is not None:
         raise ConfigError("--config-path", "add your own folder with --config-dir instead")
+    if options.experimental_rerun is not None:  # it would unpickle a file
+        raise ConfigError("--experimental-rerun", "use physs resume RUN_DIR instead")
     try:
         composed = compose(request, multirun=options.multirun)
-        check_hydra_section(composed)
+        check_safety(composed, request)
     except ConfigError as error:
         raise PhyssError(sentence(error, request)) from error
     return composed
@@ -118,7 +120,7 @@ def _load(composed: Any, request: Request) -> RunConfig:
 
 
 def _starts_a_run(options: argparse.Namespace) -> bool:
-    return options.cfg is None and options.info is None and options.experimental_rerun is None
+    return options.cfg is None and options.info is None
 
 
 def _is_multirun(options: argparse.Namespace, composed: Any) -> bool:

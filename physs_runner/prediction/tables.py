@@ -20,6 +20,7 @@ from physs_runner.config.schema import PredictionConfig
 from physs_runner.datasets.dataset import NOISE_SUFFIX, POINT, Dataset, coordinate_array
 from physs_runner.datasets.designs import merged_domain
 from physs_runner.datasets.points import PhyssWarning
+from physs_runner.errors import NumericalError
 from physs_runner.physics.expression import Expression
 from physs_runner.prediction.predict import (
     Fitted,
@@ -57,10 +58,24 @@ def predict_all(fitted: Fitted, config: PredictionConfig, seed: int) -> xr.Datas
         else:  # a run that is trained keeps what it can tell
             warnings.warn(f"no samples were drawn: {refused}", PhyssWarning, stacklevel=2)
     coords = {name: ((name,), values, about(name, units)) for name, values in axes.items()}
-    grid = xr.Dataset(variables, coords={**coords, "quantile": levels})
-    if problem.dataset.test.sizes[POINT] == 0:
-        return grid
-    return grid.merge(_at_test_points(fitted, expressions, config, noise, levels))
+    found = xr.Dataset(variables, coords={**coords, "quantile": levels})
+    if problem.dataset.test.sizes[POINT] > 0:
+        found = found.merge(_at_test_points(fitted, expressions, config, noise, levels))
+    _check_finite(found)
+    return found
+
+
+def _check_finite(predictions: xr.Dataset) -> None:
+    """Refuse predictions that hold anything but numbers; observations may be missing."""
+    for name in map(str, predictions.data_vars):
+        values = predictions[name].values
+        lost = np.size(values) - np.count_nonzero(np.isfinite(values))
+        if lost and not name.endswith("_observed"):
+            raise NumericalError(
+                f"{lost} of {np.size(values)} predicted values of {name} are not finite, so none "
+                "are written; a larger noise, a shorter lengthscale or "
+                "inference.chain.form=square_root may help"
+            )
 
 
 def grid_axes(fitted: Fitted, config: PredictionConfig) -> dict[str, np.ndarray]:

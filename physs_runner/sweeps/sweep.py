@@ -114,6 +114,9 @@ def _check(sweep: SweepConfig, composed: Any) -> None:
             "sweep.directions",
             f"needs one of minimize and maximize for each of the {len(sweep.metrics)} metrics",
         )
+    for key in sweep.params:  # a config's, which may not say where or how to run
+        if str(key).lstrip("+~").startswith(("hydra", "tracking", "launcher", "sweep", "resume")):
+            raise ConfigError(f"sweep.params.{key}", "is not a part of a run, so it is not swept")
     for key, ours in (("launcher", "launcher"), ("sweeper", "sweep")):
         chosen = composed.hydra.runtime.choices.get(f"hydra/{key}")
         if chosen != "basic":

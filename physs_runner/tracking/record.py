@@ -142,7 +142,8 @@ class RunRecord:
             raise ValueError(f"a run ends as one of {', '.join(STATUSES[1:])}, not {status}")
         before = self.status()
         start = before.start_ms if before else now_ms()
-        self._write_status(Status(status, start_ms=start, end_ms=now_ms(), error=error))
+        end = max(start, now_ms())  # a clock may have been set back
+        self._write_status(Status(status, start_ms=start, end_ms=end, error=error))
 
     def status(self) -> Status | None:
         """Return how the run stands, None before its start."""
