@@ -4,7 +4,8 @@ A config may come from a stranger. Our own sections name registry entries only, 
 expressions are parsed, never executed. What is left to refuse is Hydra's own node, which
 names classes, log files and variables of the environment (classes are accepted by their
 full names only, because a path may lead through a trusted module to any other);
-interpolations that read the environment; and folders outside the outputs, unless the command line itself names them.
+interpolations that read the environment; and folders outside the outputs, unless the
+command line itself names them.
 """
 
 from __future__ import annotations
