@@ -18,6 +18,7 @@ from physs_runner.tracking.record import RUN, Destination, RunRecord
 from physs_runner.tracking.rows import matching, near, rows_of_directories, usual_metrics
 from physs_runner.tracking.sender import read_sent, send
 
+_WIDE = 120  # columns of a terminal that shows every metric
 # The view of runs and metrics; MLflow opens with one for language models.
 _TRAINING = "workflowType=machine_learning"
 NAMES = ("list", "report", "sync", "ui")
@@ -89,23 +90,29 @@ def _list(options: argparse.Namespace) -> int:
     metrics = usual_metrics(rows)[:2]
     table = Table(box=SIMPLE, pad_edge=False)
     table.add_column("started", no_wrap=True)
-    for name in ("experiment", "run", "status", *metrics):
-        table.add_column(name, overflow="fold")
-    table.add_column("id or folder", overflow="fold")
+    table.add_column("status", no_wrap=True)
+    table.add_column("run", overflow="fold", min_width=16)
+    for name in metrics:
+        table.add_column(name, no_wrap=True)
+    table.add_column("id", overflow="fold", min_width=8)
     colours = {"FINISHED": "green", "RUNNING": "cyan", "FAILED": "red", "KILLED": "yellow"}
     for row in rows:
         started = time.strftime("%m-%d %H:%M", time.localtime(row.start_ms / 1000))
         values = [f"{row.metrics[m]:.4g}" if m in row.metrics else "" for m in metrics]
         status = Text(row.status, style=colours.get(row.status, ""))
         place = row.run_id[:8] or os.path.relpath(row.place)
-        table.add_row(started, Text(row.experiment), Text(row.name), status, *values, place)
+        own = row.name.startswith(row.experiment)
+        name = row.name if own else f"{row.experiment}: {row.name}"
+        table.add_row(started, status, Text(name), *values, place)
     Console().print(table if rows else "No runs yet.")
     return 0
 
 
 def _report(options: argparse.Namespace) -> int:
+    from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from physs_runner.tracking.report import make_report, save_report
 
@@ -121,10 +128,15 @@ def _report(options: argparse.Namespace) -> int:
     folder = Path(options.to or outputs_root(options.outputs) / "reports" / options.experiment)
     files = save_report(report, folder)
     console = Console()
-    table = Table(*report.header())
-    for cells in report.lines():
-        table.add_row(*cells)
+    count = None if console.width >= _WIDE else 2  # the files have all of them
+    table = Table(box=SIMPLE, pad_edge=False)
+    for title in report.header(count):
+        table.add_column(title, overflow="fold")
+    for cells in report.lines(count):
+        table.add_row(*map(Text, cells))
     console.print(table)
+    for sentence in report.notes():
+        console.print(sentence, highlight=False, markup=False)
     console.print(f"Saved {len(files)} files in {folder}", soft_wrap=True)
     return 0
 

@@ -40,7 +40,7 @@ def find_parent(directory: Path) -> str | None:
 
 
 def job_label(directory: Path, swept: Mapping[str, str]) -> str:
-    """Return what tells a job from the others of its sweep, such as ``noise.variance=0.1``.
+    """Return what tells a job from the others of its sweep, such as ``variance=0.1``.
 
     Args:
         directory: of the job, in which Hydra has written its overrides.
@@ -51,4 +51,9 @@ def job_label(directory: Path, swept: Mapping[str, str]) -> str:
     overrides: list[str] = (yaml.safe_load(path.read_text()) if path.exists() else None) or []
     pairs = [text.lstrip("+").partition("=")[::2] for text in overrides]
     own = [(key, value) for key, value in pairs if key in swept and swept[key] != value]
-    return " ".join(f"{key}={value}" for key, value in own if key not in _NAMED)
+    endings = [key.rpartition(".")[2] for key, _ in own]
+    return " ".join(
+        f"{ending if endings.count(ending) == 1 else key}={value}"
+        for ending, (key, value) in zip(endings, own, strict=True)
+        if key not in _NAMED
+    )

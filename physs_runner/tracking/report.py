@@ -15,7 +15,7 @@ from physs_runner.errors import ConfigError
 from physs_runner.tracking.base import RunRow
 from physs_runner.tracking.files import write_text
 from physs_runner.tracking.report_figures import comparison
-from physs_runner.tracking.rows import Group, grouped, near, usual_metrics, varying
+from physs_runner.tracking.rows import Group, grouped, near, short, telling, usual_metrics, varying
 
 _STYLE = (
     "body{font-family:sans-serif;margin:2em;max-width:70em}"
@@ -26,23 +26,40 @@ _STYLE = (
 
 @dataclass(frozen=True)
 class Report:
-    """Groups of runs and the metrics to compare them by."""
+    """Groups of runs and the metrics to compare them by.
+
+    Args:
+        title: what is compared.
+        by: the parameters that tell groups apart.
+        metrics: names of metrics.
+        groups: the runs.
+        also: parameters in which groups differ whenever they differ in the others.
+    """
 
     title: str
     by: tuple[str, ...]
     metrics: tuple[str, ...]
     groups: tuple[Group, ...]
+    also: tuple[str, ...] = ()
 
-    def header(self) -> list[str]:
-        """Return the column titles."""
-        return [*self.by, "runs", *self.metrics]
+    def header(self, metrics: int | None = None) -> list[str]:
+        """Return the column titles, with the first metrics or all of them."""
+        return [*map(short, self.by), "runs", *self.metrics[:metrics]]
 
-    def lines(self) -> list[list[str]]:
+    def lines(self, metrics: int | None = None) -> list[list[str]]:
         """Return the table's cells: mean ± standard deviation over the runs of a group."""
+        shown = self.metrics[:metrics]
         return [
-            [*group.key, str(len(group.rows)), *(_cell(group, name) for name in self.metrics)]
+            [*group.key, str(len(group.rows)), *(_cell(group, name) for name in shown)]
             for group in self.groups
         ]
+
+    def notes(self) -> list[str]:
+        """Return what is to be said below the table."""
+        told = ["Mean ± standard deviation over runs."]
+        if self.also:
+            told.append(f"Along with these the groups differ in {', '.join(self.also)}.")
+        return told
 
 
 def make_report(
@@ -65,9 +82,11 @@ def make_report(
     for name in metrics or ():
         if name not in present:
             raise ConfigError("--metrics", f"no finished run has {name!r}{near(name, present)}")
-    chosen = varying(done) if by is None else by
+    differing = varying(done) if by is None else []
+    chosen = telling(done, differing) if by is None else by
+    also = tuple(name for name in differing if name not in chosen)
     shown = usual_metrics(done) if metrics is None else metrics
-    return Report(title, tuple(chosen), tuple(shown), tuple(grouped(done, chosen)))
+    return Report(title, tuple(chosen), tuple(shown), tuple(grouped(done, chosen)), also)
 
 
 def save_report(report: Report, folder: Path) -> list[Path]:
@@ -90,7 +109,7 @@ def markdown(report: Report, figures: Sequence[str] = ()) -> str:
     header = report.header()
     lines = [f"# {report.title}", "", _line(header), "|" + "---|" * len(header)]
     lines += [_line(cells) for cells in report.lines()]
-    lines += ["", "Mean ± standard deviation over runs.", ""]
+    lines += ["", *report.notes(), ""]
     lines += [f"![{path}]({path})" for path in figures]
     return "\n".join(lines) + "\n"
 
@@ -121,10 +140,11 @@ def as_html(report: Report, figures: Sequence[Path]) -> str:
         f'src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"></p>'
         for path in figures
     ]
+    notes = html.escape(" ".join(report.notes()))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1><table>{''.join(rows)}</table>"
-        f"<p>Mean ± standard deviation over runs.</p>{''.join(images)}</body></html>\n"
+        f"<p>{notes}</p>{''.join(images)}</body></html>\n"
     )
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from physs_runner.tracking.base import RunRow
-from physs_runner.tracking.rows import Group, number
+from physs_runner.tracking.rows import Group, number, short
 
 _WIDE = 50.0  # a positive axis that spans more than this ratio is drawn logarithmically
 
@@ -53,9 +54,9 @@ def comparison(groups: Sequence[Group], by: Sequence[str], metric: str, folder: 
         _lines(axes, groups, place, metric)
         axes.set_xlabel(by[place])
         axes.set_ylabel(metric)
-        others = [name for name in by if name != by[place]]
+        others = _title(name for name in by if name != by[place])
         if others:
-            axes.legend(title=", ".join(others), fontsize=8, title_fontsize=8)
+            figure.legend(title=others, loc="outside right upper", fontsize=8, title_fontsize=8)
     else:
         means, spread = _moments(groups, metric)
         axes.errorbar(means, range(len(groups)), xerr=spread, fmt="o", capsize=3)
@@ -64,9 +65,14 @@ def comparison(groups: Sequence[Group], by: Sequence[str], metric: str, folder: 
         )
         axes.invert_yaxis()
         axes.set_xlabel(metric)
-        axes.set_ylabel(", ".join(by))
+        axes.set_ylabel(_title(by))
     axes.grid(alpha=0.3)
     return _save(figure, folder / f"{metric.replace('/', '_')}.png")
+
+
+def _title(names: Iterable[str]) -> str:
+    """Return the names of several parameters, broken into short lines."""
+    return textwrap.fill(", ".join(map(short, names)), 40)
 
 
 def _numeric(groups: Sequence[Group], by: Sequence[str]) -> int | None:

@@ -27,7 +27,9 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _SHOWN_FIRST = ("test/rmse", "test/nlpd", "test/crps", "test/coverage95", "time/train_s")
 # Parameters that differ between runs without making them different experiments.
-_INCIDENTAL = re.compile(r"^(seed|name|tracking\..*|device\..*|figures\..*)$")
+_INCIDENTAL = re.compile(
+    r"^(seed|name|resume|training\.report_every|(tracking|device|figures|training\.checkpoint)\..*)$"
+)
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,28 @@ def varying(rows: Sequence[RunRow], *, seeds: bool = False) -> list[str]:
         if ((seeds and name == "seed") or not _INCIDENTAL.match(name))
         and len({row.params[name] for row in rows if name in row.params}) > 1
     ]
+
+
+def telling(rows: Sequence[RunRow], names: Sequence[str]) -> list[str]:
+    """Return the fewest of the parameters, in their order, that tell the runs apart as all do.
+
+    What a choice of method changes along with it would otherwise fill a table. Names of
+    methods count first.
+    """
+    order = sorted(names, key=lambda name: (not name.endswith(".name"), names.index(name)))
+    kept: list[str] = []
+    parts = 1
+    for name in order:
+        found = len({tuple(row.params.get(k) for k in (*kept, name)) for row in rows})
+        if found > parts:
+            kept.append(name)
+            parts = found
+    return [name for name in order if name in kept]
+
+
+def short(name: str) -> str:
+    """Return a parameter's name as a column title: ``inference`` or ``collocation.count``."""
+    return ".".join(name.removesuffix(".name").split(".")[-2:])
 
 
 def usual_metrics(rows: Sequence[RunRow]) -> list[str]:

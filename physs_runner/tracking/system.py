@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from physs_runner.tracking.history import HistoryWriter, read_entries
@@ -25,7 +26,7 @@ class Sampler:
         entries, _ = read_entries(directory, name=FILE)
         self._step = entries[-1].step + 1 if entries else 0  # a resumed run goes on counting
         self._ticks = _processor_ticks()
-        self._due = 0.0
+        self._due = time.monotonic() + 1.0  # use of the processor is that since a moment ago
 
     def sample(self, now: float) -> None:
         """Take a sample if one is due at this monotonic time."""

@@ -113,7 +113,9 @@ class Uploader:
 
     def _conclude(self, directory: str) -> None:
         """Send the rest of a run that has ended, and note that this is over."""
-        self._jobs.pop(directory, None)
+        job = self._jobs.pop(directory, None)
+        if job is not None and job.sampler is not None:
+            job.sampler.sample(math.inf)  # a short run has one sample too
         record = RunRecord(directory)
         for attempt in range(_LAST_ATTEMPTS):
             time.sleep(attempt)

@@ -87,6 +87,20 @@ def test_unknown_group_and_metric_are_explained():
         make_report("p", make_rows(), metrics=["test/rmsee"])
 
 
+def test_table_shows_what_tells_groups_apart_and_names_the_rest():
+    """Of parameters that change together one is a column; the others are named below."""
+    rows = []
+    for number, (method, count) in enumerate([("cvi", 10), ("cvi", 20), ("eks", 10)]):
+        params = {"inference.name": method, "a.step": str(len(method + "x" * (method == "eks")))}
+        params |= {"physics.collocation.count": str(count), "seed": str(number)}
+        rows.append(RunRow(str(number), "", "", "FINISHED", 0, params=params, metrics={"m": 1.0}))
+    report = make_report("p", rows)
+    assert report.by == ("inference.name", "physics.collocation.count")
+    assert report.header()[:2] == ["inference", "collocation.count"]
+    assert report.also == ("a.step",)
+    assert "differ in a.step" in "".join(report.notes())
+
+
 def test_numbers_sort_as_numbers():
     """Groups come in the order of their numbers, not of their digits."""
     rows = [RunRow(str(n), "", "", "FINISHED", 0, params={"n": str(n)}) for n in (100, 9, 20)]
