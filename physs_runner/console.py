@@ -207,6 +207,11 @@ def summary_rows(summary: Summary, seconds: float) -> list[tuple[str, str]]:
 def next_steps(summary: Summary) -> list[str]:
     """Return what a user may want to type next."""
     folder = _short(summary.directory)
+    if "batch/members" in summary.metrics:
+        return [
+            f"members:        {folder}/*",
+            f"new points:     physs predict {folder}/MEMBER points.nc",
+        ]
     lines = [f"figures:        {folder}/figures"]
     if summary.run_id is not None:
         lines.append("all runs:       physs ui")

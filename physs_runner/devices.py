@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -15,7 +16,7 @@ def use_device(config: DeviceConfig, dtype: str) -> str:
     """Set the device and the precision of this process; say what is used.
 
     Raises:
-        ConfigError: a GPU was asked for and there is none.
+        ConfigError: a GPU was asked for and there is none, or more devices than there are.
     """
     import jax
 
@@ -23,6 +24,9 @@ def use_device(config: DeviceConfig, dtype: str) -> str:
     _use_compilation_cache()
     if config.kind == "cpu":
         jax.config.update("jax_platforms", "cpu")
+    if config.count > 1:
+        with contextlib.suppress(RuntimeError):  # JAX has started: there is what there is
+            jax.config.update("jax_num_cpu_devices", config.count)
     kind = jax.default_backend()
     if config.kind == "gpu" and kind not in ("gpu", "cuda", "rocm"):
         raise ConfigError(
@@ -30,8 +34,11 @@ def use_device(config: DeviceConfig, dtype: str) -> str:
         )
     count = jax.device_count()
     if config.count > count:
-        raise ConfigError("device.count", f"asks for {config.count} devices, but there is {count}")
-    return f"{kind} ({jax.devices()[0].device_kind}), {dtype}"
+        there = "there is 1" if count == 1 else f"there are {count}"
+        raise ConfigError("device.count", f"asks for {config.count} devices, but {there}")
+    name = jax.devices()[0].device_kind
+    several = f", {config.count} devices" if config.count > 1 else ""
+    return f"{kind} ({name}), {dtype}{several}"
 
 
 def _use_compilation_cache() -> None:
@@ -48,7 +55,7 @@ def _use_compilation_cache() -> None:
     except OSError:
         return  # a run without a cache only starts more slowly
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 

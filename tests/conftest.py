@@ -14,6 +14,7 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_num_cpu_devices", 2)  # so that spreading over devices can be tested
 # Adding a vector to a matrix by accident is the commonest silent shape error.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

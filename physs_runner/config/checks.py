@@ -220,6 +220,33 @@ def _check_tracking(config: RunConfig) -> None:
         )
 
 
+def _check_batch(config: RunConfig) -> None:
+    batch = config.batch
+    key = "batch.seeds" if batch.seeds > 1 else "batch.folds"
+    if batch.seeds * batch.folds == 1:
+        if config.device.count > 1:
+            raise ConfigError(
+                "device.count",
+                "one model runs on one device; several are for several seeds or folds: add "
+                f"batch.seeds={config.device.count}",
+            )
+        return
+    if config.inference.name in DENSE:
+        raise ConfigError(
+            key,
+            f"inference {config.inference.name} runs one problem at a time; use inference=cvi or "
+            "inference=eks",
+        )
+    if config.training.optimiser == "lbfgs":
+        raise ConfigError(
+            key, "training=lbfgs searches one problem's lines at a time; use training=adam"
+        )
+    if batch.folds > 1 and not hasattr(config.dataset, "split"):
+        raise ConfigError(
+            "batch.folds", f"dataset {config.dataset.name} has no split into folds; use batch.seeds"
+        )
+
+
 def _time_kernels(kernel: TimeKernelConfig, key: str) -> Iterator[tuple[str, TimeKernelConfig]]:
     yield key, kernel
     for index, part in enumerate(kernel.parts):
@@ -236,5 +263,11 @@ def _space_kernels(kernel: SpaceKernelConfig, key: str) -> Iterator[tuple[str, S
         yield from _space_kernels(override, f"{key}.latents.{name}")
 
 
-CHECKS = (_check_kernels, _check_inference, _check_residual_covariance, _check_tracking)
+CHECKS = (
+    _check_kernels,
+    _check_inference,
+    _check_residual_covariance,
+    _check_tracking,
+    _check_batch,
+)
 CHECKS_OF_NAMES = (_check_names, _check_space, _check_inducing, check_smoothness)

@@ -18,6 +18,7 @@ DEFAULTS_NAME = "physs_defaults"  # the entry of config.yaml that stands for the
 
 SECTIONS = {
     "device": schema.DeviceConfig,
+    "batch": schema.BatchConfig,
     "kernel": schema.KernelConfig,
     "noise": schema.NoiseConfig,
     "approximation": schema.ApproximationConfig,

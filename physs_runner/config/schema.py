@@ -36,6 +36,14 @@ class DeviceConfig:
 
 
 @dataclass(frozen=True)
+class BatchConfig:
+    """How many runs one compiled program makes side by side."""
+
+    seeds: int = _number(1, minimum=1)  # from the run's seed upwards
+    folds: int = _number(1, minimum=1)  # of the data, each held out once
+
+
+@dataclass(frozen=True)
 class TimeKernelConfig:
     """A Markov kernel over time; ``parts`` are the members of a sum or product."""
 
@@ -228,6 +236,7 @@ class RunConfig:
     figures: FiguresConfig
     tracking: TrackingConfig
     device: DeviceConfig
+    batch: BatchConfig
     name: str = "pendulum"
     seed: int = _number(0, minimum=0)
     dtype: str = _choice("float64", "float64", "float32")

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
 
 from physs_runner.config.schema import InducingConfig
 from physs_runner.datasets.dataset import Dataset, coordinate_array
@@ -195,6 +194,8 @@ def _cluster_centers(config: InducingConfig, sites: Floats, seed: int) -> Floats
     spread[spread == 0] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an empty cluster keeps its last center
+        from scipy.cluster.vq import kmeans2  # slow to load, seldom needed
+
         centers, _ = kmeans2(sites / spread, count, iter=30, minit="++", rng=rng)
     return centers * spread
 

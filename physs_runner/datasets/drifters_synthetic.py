@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.integrate import solve_ivp
 
 from physs_runner.datasets.dataset import GROUP, Dataset, make_table
 from physs_runner.datasets.options import SplitConfig, number, rng_for
@@ -156,6 +155,8 @@ def advect(potentials: tuple[Waves, Waves], start: Floats, times: Floats) -> Flo
 
     if len(times) == 1:
         return start[None]
+    from scipy.integrate import solve_ivp  # slow to load, seldom needed
+
     solution = solve_ivp(
         rate, (times[0], times[-1]), start.ravel(), "DOP853", t_eval=times, rtol=1e-4, atol=1e-3
     )

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
-from scipy.integrate import solve_ivp
 
 from physs_runner.datasets.dataset import make_table
 from physs_runner.datasets.points import Floats
@@ -27,6 +26,8 @@ def solve_ode(
         times: increasing; where the solution is wanted.
         tolerance: relative error per step; the absolute one is a hundredth of it.
     """
+    from scipy.integrate import solve_ivp  # slow to load, seldom needed
+
     solution = solve_ivp(
         rate,
         (times[0], times[-1]),

@@ -28,6 +28,7 @@ from physs_runner.inference.sources import (
 )
 from physs_runner.model.likelihoods import GAUSSIAN
 from physs_runner.model.model import Model, Schedule, evaluate, schedule
+from physs_runner.model.padding import Extent, TableExtent, extent_of, pad_schedule
 from physs_runner.model.parameters import Values
 from physs_runner.model.terms import Term, TermTable, Transform
 from physs_runner.physics.derivatives import Jet
@@ -56,7 +57,7 @@ def make_predict(model: Model, settings: cvi.Settings) -> Predict:
         laid_out, timeline = schedule(model, readers)
         known = len(model.terms)
         read = program(tuple(Kind(r.jets, r.transform, r.linear) for r in readers))
-        found = read(values, sites, pad_schedule(laid_out, known))
+        found = read(values, sites, pad_schedule(laid_out, roomy_extent(laid_out, known)))
         rows = timeline.rows[known:]
         return tuple(in_order(part, own.order) for part, own in zip(found, rows, strict=True))
 
@@ -90,52 +91,12 @@ def roomy(count: int) -> int:
     return -(-count // step) * step
 
 
-def pad_schedule(laid_out: Schedule, known: int) -> Schedule:
-    """Add steps at the end where nothing is read, and room in the readers' tables."""
-    missing = roomy(len(laid_out.step)) - len(laid_out.step)
-    lengths = np.asarray(laid_out.lengths)
-    tables = []
-    for k, table in enumerate(laid_out.tables):
-        size, slots = table.size, np.asarray(table.slots)
-        if k >= known:
-            table = _pad_table(table)
-        slots = np.where(slots == size, table.size, slots)
-        slots = np.pad(slots, (0, missing), constant_values=table.size)
-        tables.append(table._replace(slots=jnp.asarray(slots.astype(np.int32))))
-    step = np.pad(np.asarray(laid_out.step), (0, missing))  # zero is the step of length zero
-    lengths = np.pad(lengths, (0, roomy(len(lengths)) - len(lengths)))
-    return Schedule(jnp.asarray(lengths), jnp.asarray(step), tuple(tables))
-
-
-def _pad_table(table: TermTable) -> TermTable:
-    """Repeat the last slot, place and location of a reader's table to fill its room."""
-    size, places = table.site.shape
-    more_slots, more_places = roomy(size) - size, roomy(places) - places
-    more_locations = roomy(len(table.locations)) - len(table.locations)
-
-    def widen(values: Array) -> Array:
-        rest = [(0, 0)] * (values.ndim - 2)
-        widths = [(0, more_slots), (0, more_places), *rest]
-        return jnp.asarray(np.pad(np.asarray(values), widths, mode="edge"))
-
-    locations = np.asarray(table.locations)
-    fill = np.repeat(locations[-1:], more_locations, axis=0)
-    return TermTable(
-        slots=table.slots,
-        elapsed=jnp.asarray(np.pad(np.asarray(table.elapsed), (0, more_slots), mode="edge")),
-        site=widen(table.site),
-        locations=jnp.asarray(np.concatenate([locations, fill])),
-        coordinates=widen(table.coordinates),
-        target=_no_columns(table, more_slots, more_places),
-        weight=_no_columns(table, more_slots, more_places),
-        known_variance=_no_columns(table, more_slots, more_places),
-    )
-
-
-def _no_columns(table: TermTable, slots: int, places: int) -> Array:
-    """Give what a reader knows of targets: nothing."""
-    size, width = table.site.shape
-    return jnp.asarray(np.zeros((size + slots, width + places, 0), table.elapsed.dtype))
+def roomy_extent(laid_out: Schedule, known: int) -> Extent:
+    """Leave room for further steps and in the readers' tables; sites fix the others."""
+    extent = extent_of(laid_out)
+    readers = tuple(TableExtent(*map(roomy, table)) for table in extent.tables[known:])
+    tables = (*extent.tables[:known], *readers)
+    return Extent(roomy(extent.steps), roomy(extent.lengths), tables)
 
 
 def _read(

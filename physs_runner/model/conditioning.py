@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from physs_runner.errors import NumericalError
 from physs_runner.model.model import Model
@@ -63,6 +62,8 @@ def _closest_pair(points: np.ndarray) -> tuple[float, str]:
     """Find the closest two sites."""
     if len(points) < 2:
         return float("nan"), "(only one)"
+    from scipy.spatial import KDTree  # slow to load, seldom needed
+
     found = KDTree(points).query(points, k=2)
     distances, neighbours = np.asarray(found[0])[:, 1], np.asarray(found[1])[:, 1]
     first = int(np.argmin(distances))

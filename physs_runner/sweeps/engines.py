@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from physs_runner.config.schema import LauncherConfig
 from physs_runner.errors import ConfigError
 from physs_runner.sweeps.jobs import Job
-from physs_runner.sweeps.worker import leave_terminal, perform, perform_apart, thread_variables
+from physs_runner.sweeps.worker import obey_sweep_only, perform, perform_apart, thread_variables
 
 
 class Outcome(NamedTuple):
@@ -100,7 +100,7 @@ class Joblib:
         from joblib.externals.loky import ProcessPoolExecutor
 
         return ProcessPoolExecutor(
-            max_workers=1, initializer=leave_terminal, env=thread_variables(self._threads)
+            max_workers=1, initializer=obey_sweep_only, env=thread_variables(self._threads)
         )
 
     def submit(self, job: Job) -> Any:
@@ -134,6 +134,7 @@ class Joblib:
         """End the processes."""
         for pool in (*self._free, *self._busy.values()):
             pool.shutdown(wait=True, kill_workers=True)
+        self._free, self._busy = [], {}
 
 
 class Submitit:

@@ -46,9 +46,9 @@ class Ledger:
         what = f"sweep of {self._plan.total} jobs, {at_a_time} ({launcher})"
         _say(f"{what}: {_shown(self._directory)}")
 
-    def begin(self, number: int) -> None:
+    def begin(self, job: Job) -> None:
         """Note that a job starts."""
-        self._began[number] = time.monotonic()
+        self._began[job.number] = time.monotonic()
 
     def finished(self, job: Job, outcome: Outcome) -> None:
         """Keep what became of a job, and tell it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from physs_runner.config.records import read_record
 from physs_runner.config.schema import LauncherConfig, SweepConfig, TrackingConfig
 from physs_runner.config.space import Listed, Space, grid, parameters, read_space
 from physs_runner.errors import ConfigError, DataError
+from physs_runner.interruption import Interruption
 from physs_runner.sweeps.drive import drive
 from physs_runner.sweeps.engines import build_engine
 from physs_runner.sweeps.jobs import NOTE, Grid, Job, Plan, note_sweep, read_note
@@ -27,6 +29,7 @@ def run_sweep(composed: Any, request: Request) -> int:
     """
     sweep = _section(SweepConfig, composed, "sweep")
     launcher = _section(LauncherConfig, composed, "launcher")
+    tracking = _section(TrackingConfig, composed, "tracking")
     directory = Path(str(composed.hydra.sweep.dir)).resolve()
     space = read_space(request, sweep.params)
     _check(sweep, composed)
@@ -35,37 +38,32 @@ def run_sweep(composed: Any, request: Request) -> int:
     engine = build_engine(launcher, directory)
     note_sweep(directory, request)
     name = _name(composed, space)
-    tracking = _section(TrackingConfig, composed, "tracking")
-    tracker = open_sweep(
-        tracking,
-        directory,
-        name=f"{name} sweep",
-        experiment=name,
-        params=parameters(space.fixed) | {axis.key: axis.text for axis in space.axes},
-    )
+    params = parameters(space.fixed) | {axis.key: axis.text for axis in space.axes}
+    tracker = open_sweep(tracking, directory, name=f"{name} sweep", experiment=name, params=params)
     ledger = Ledger(directory, plan, tracking, name)
-    folder = os.getcwd()
-
-    def next_job() -> Job | None:
-        asked = plan.ask()
-        if asked is None:
-            return None
-        number, swept = asked
-        own = request._replace(overrides=(*space.fixed, *swept))
-        ledger.begin(number)
-        return Job(number, swept, own, str(directory / str(number)), folder, None)
-
-    interrupted = True
+    interrupted = False
     try:
         ledger.head(launcher.name, engine.workers)
-        drive(engine, next_job, ledger.finished)
-        interrupted = False
+        with Interruption().watched():
+            drive(engine, _jobs(plan, space, request, directory), ledger)
+    except KeyboardInterrupt:
+        interrupted = True
+        raise
     finally:
         engine.close()
         goal = Goal(sweep.metrics[0], sweep.directions[0])
         close_sweep(tracker, goal, interrupted=interrupted)
         failed = ledger.foot()
     return 1 if failed else 0
+
+
+def _jobs(plan: Plan, space: Space, request: Request, directory: Path) -> Iterator[Job]:
+    """Yield the jobs of a plan; a search decides about one when it is asked for."""
+    folder = os.getcwd()
+    while (asked := plan.ask()) is not None:
+        number, swept = asked
+        own = request._replace(overrides=(*space.fixed, *swept))
+        yield Job(number, swept, own, str(directory / str(number)), folder, None)
 
 
 def resume_sweep(directory: Path, further: tuple[str, ...] = ()) -> int:

@@ -6,6 +6,7 @@ Nothing heavy may be imported here before the number of threads is settled.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from physs_runner.errors import PhyssError
 from physs_runner.sweeps.jobs import Job
 
+PR_SET_PDEATHSIG = 1  # of prctl: the signal that the parent's death sends
 CONSOLE = "console.txt"  # what a job in another process would have printed
 
 # Libraries size their pools of threads by these when they are loaded; the last two are XLA's.
@@ -32,11 +34,13 @@ def thread_variables(threads: int | None) -> dict[str, str]:
     return {} if threads is None else dict.fromkeys(THREAD_VARIABLES, str(threads))
 
 
-def leave_terminal() -> None:
-    """Start a session of one's own, so that Ctrl-C reaches the sweep and not its workers."""
+def obey_sweep_only() -> None:
+    """Leave the terminal, whose Ctrl-C is for the sweep, and end when the sweep's process does."""
     with contextlib.suppress(OSError):  # a leader already
         os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    with contextlib.suppress(OSError, AttributeError):  # Linux only
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def perform(job: Job) -> str | None:

@@ -20,10 +20,10 @@ _NAMED = ("approximation", "inference", "seed")  # are in every run's name
 _LEVELS = 4  # a job's directory lies at most this deep, as with subdirs named after overrides
 
 
-def name_parent(sweep: Path) -> Path:
+def name_parent(sweep: Path, record: str = RECORD) -> Path:
     """Leave word in a sweep directory where its parent's record is, and return that place."""
-    write_json(sweep / PARENT, {"record": RECORD})
-    return sweep / RECORD
+    write_json(sweep / PARENT, {"record": record})
+    return sweep / record
 
 
 def find_parent(directory: Path) -> str | None:

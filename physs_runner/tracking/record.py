@@ -206,11 +206,15 @@ class RunRecord:
     def artifacts(self) -> Iterator[Path]:
         """Yield the files that belong into a store: all but hidden ones and bookkeeping.
 
-        Of the checkpoints it is the last. Links are not followed, since what they point to is
-        not this run's.
+        Of the checkpoints it is the last. Folders of other runs, such as a batch's members, are
+        those runs' own. Links are not followed, since what they point to is not this run's.
         """
         for folder, names, files in os.walk(self.directory):
-            names[:] = sorted(name for name in names if not name.startswith("."))
+            names[:] = sorted(
+                name
+                for name in names
+                if not (name.startswith(".") or (Path(folder) / name / RUN).exists())
+            )
             newest_only = Path(folder) == self.directory / CHECKPOINTS
             for name in sorted(files)[-1 if newest_only else 0 :]:
                 path = Path(folder) / name

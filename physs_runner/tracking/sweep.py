@@ -99,7 +99,9 @@ def is_pruned(error: str | None) -> bool:
 def job_rows(folder: Path) -> list[RunRow]:
     """Return the jobs of a sweep in the order of their start."""
     own = str((folder / RECORD).resolve())
-    return [row for row in reversed(rows_of_directories(folder)) if row.place != own]
+    rows = reversed(rows_of_directories(folder))
+    # Deeper ones are members of a job that is a batch.
+    return [r for r in rows if r.place != own and Path(r.place).parent == folder.resolve()]
 
 
 def best_of(rows: Sequence[RunRow], goal: Goal) -> RunRow | None:

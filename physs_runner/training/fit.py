@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 from jax import Array
 
 from physs_runner.config.schema import RunConfig
 from physs_runner.datasets.points import PhyssWarning
+from physs_runner.errors import NumericalError
 from physs_runner.inference.protocol import Algorithm
+from physs_runner.training.batched import Member, MemberReport, fit_batched
 from physs_runner.training.checkpoints import Checkpoints
 from physs_runner.training.iteration import Stopping
 from physs_runner.training.loop import FitResult, Report, fit
@@ -67,17 +70,41 @@ def _train(
             report=report,
             checkpoints=checkpoints,
         )
-    held = training.optimiser == "none"
     return fit(
         algorithm,
         training,
-        _fixed(algorithm, config) if held else training_plan(training, step),
-        closing_plan(settling, step),
+        *_plans(algorithm, config),
         stopping=_stopping(config),
         key=key,
         report=report,
         checkpoints=checkpoints,
     )
+
+
+def train_batched(
+    members: Sequence[Member],
+    config: RunConfig,
+    report: MemberReport,
+    checkpoints: Checkpoints | None = None,
+) -> list[FitResult | NumericalError]:
+    """Train several problems of one kind as one program; L-BFGS cannot."""
+    return fit_batched(
+        members,
+        config.training,
+        *_plans(members[0].algorithm, config),
+        stopping=_stopping(config),
+        report=report,
+        devices=config.device.count,
+        checkpoints=checkpoints,
+    )
+
+
+def _plans(algorithm: Algorithm, config: RunConfig) -> tuple[Plan, Plan]:
+    """Lay out training, and how the posterior settles after it."""
+    step = config.inference.step_size
+    held = config.training.optimiser == "none"
+    plan = _fixed(algorithm, config) if held else training_plan(config.training, step)
+    return plan, closing_plan(_settling(algorithm, config), step)
 
 
 def _fixed(algorithm: Algorithm, config: RunConfig) -> Plan:

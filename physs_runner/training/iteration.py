@@ -56,9 +56,9 @@ class Carry(NamedTuple):
 class Row(NamedTuple):
     """One iteration's share of a plan, and its key."""
 
-    active: Array
+    active: Any
     plan: Plan
-    key: Array
+    key: Any
 
 
 def start(

@@ -21,7 +21,7 @@ from jax import Array, lax
 from physs_runner.config.schema import TrainingConfig
 from physs_runner.errors import NumericalError
 from physs_runner.inference.protocol import Algorithm
-from physs_runner.model.parameters import constrain, initial_values
+from physs_runner.model.parameters import Values, constrain, initial_values
 from physs_runner.training.checkpoints import Checkpoints
 from physs_runner.training.evaluate import Given
 from physs_runner.training.iteration import Carry, Row, Stopping, make_iterate, start
@@ -68,7 +68,7 @@ class FitResult(NamedTuple):
 
 
 @dataclass
-class _Course:
+class Course:
     """How far training has come, as the host sees it."""
 
     carry: Carry
@@ -113,37 +113,54 @@ def fit(
     given = Given(fixed, algorithm.data)
     carry = start(algorithm, given, optimiser, stopping, key)
     iterate = make_iterate(algorithm, optimiser, stopping, config.inner_steps)
-    example = _rows(plan, 0, 0, batch, key, dtype)
-    compiled = jax.jit(_batch_of(iterate)).lower(given, carry, example).compile()
+    example = rows_of(plan, 0, 0, batch, key, dtype)
+    compiled = jax.jit(batch_of(iterate)).lower(given, carry, example).compile()
     compile_seconds = time.perf_counter() - began
 
     def run(carry: Carry, plan: Plan, first: int, count: int) -> tuple[Carry, Any]:
-        return compiled(given, carry, _rows(plan, first, count, batch, key, dtype))
+        return compiled(given, carry, rows_of(plan, first, count, batch, key, dtype))
 
     def telling(first: int, done: int, metrics: dict[str, np.ndarray], seconds: float) -> None:
         steps = step_sizes(plan, first, metrics["boldness"])
         each = np.full(done - first, seconds / max(done - first, 1))
         report(done, len(plan.natural), {**metrics, **steps, "iteration_s": each})
 
-    course = _begin(carry, checkpoints)
-    _follow(run, plan, batch, course, telling, checkpoints)
+    course = begin(carry, checkpoints)
+    follow(run, plan, batch, course, telling, checkpoints)
+    carry, last = close(run, closing, course.carry)
+    return result_of(
+        algorithm, fixed, course, carry, last, stopping=stopping, compile_seconds=compile_seconds
+    )
+
+
+def result_of(
+    algorithm: Algorithm,
+    fixed: Values,
+    course: Course,
+    carry: Carry,
+    last: dict[str, np.ndarray],
+    *,
+    stopping: Stopping,
+    compile_seconds: float,
+) -> FitResult:
+    """Gather the outcome from where the plan ended, and from the look after it settled."""
     stopped, given_up = bool(course.carry.stopped), int(course.carry.failures)
     trouble = None
     if given_up > stopping.max_shortened:
         stopped, trouble = False, give_up_sentence(given_up, course.done)
-    carry, last = _close(run, closing, course.carry)
-    check_final(last["objective"], trouble)
+    numbers = {name: float(value) for name, value in last.items()}
+    check_final(numbers["objective"], trouble)
     return FitResult(
         values=constrain(algorithm.specs, carry.here.raw, fixed),
         state=carry.here.state,
-        objective=last["objective"],
+        objective=numbers["objective"],
         history=course.whole_history(),
         iterations=course.done,
         shortened=int(carry.shortened),
         converged=stopped,
         compile_seconds=compile_seconds,
         train_seconds=course.seconds,
-        diagnostics={k: v for k, v in last.items() if k not in fixed and k != "objective"},
+        diagnostics={k: v for k, v in numbers.items() if k not in fixed and k != "objective"},
         trouble=trouble,
     )
 
@@ -157,14 +174,14 @@ def step_sizes(plan: Plan, first: int, boldness: np.ndarray) -> dict[str, np.nda
     }
 
 
-def _begin(carry: Carry, checkpoints: Checkpoints | None) -> _Course:
+def begin(carry: Carry, checkpoints: Checkpoints | None) -> Course:
     """Stand at the start, or where the last checkpoint was made."""
     found = checkpoints.restore() if checkpoints is not None else None
     if found is None:
-        return _Course(carry)
+        return Course(carry)
     names = [name for name in found.arrays if name.startswith(_HISTORY)]
     history = {name.removeprefix(_HISTORY): found.arrays[name] for name in names}
-    return _Course(
+    return Course(
         carry=from_arrays(_CARRY, carry, found.arrays),
         done=found.done,
         history=[history] if history else [],
@@ -172,17 +189,17 @@ def _begin(carry: Carry, checkpoints: Checkpoints | None) -> _Course:
     )
 
 
-def _follow(
+def follow(
     run: Callable,
     plan: Plan,
     batch: int,
-    course: _Course,
+    course: Course,
     tell: Callable[[int, int, dict[str, np.ndarray], float], None],
     checkpoints: Checkpoints | None,
 ) -> None:
     """Follow a plan to its end, or until training stops by itself."""
     total, pace = len(plan.natural), 1
-    while course.done < total and not course.carry.stopped:
+    while course.done < total and not np.all(course.carry.stopped):
         asked = time.perf_counter()
         count = min(pace, total - course.done)
         if checkpoints is not None:
@@ -196,22 +213,25 @@ def _follow(
         course.seconds += spent
         pace = _pace(spent / count, batch)
         if checkpoints is not None:
-            over = course.done >= total or bool(course.carry.stopped)
+            over = course.done >= total or bool(np.all(course.carry.stopped))
             checkpoints.visit(course.done, course.arrays, last=over)
 
 
-def _close(run: Callable, closing: Plan, carry: Carry) -> tuple[Carry, dict[str, float]]:
+def close(run: Callable, closing: Plan, carry: Carry) -> tuple[Carry, dict[str, np.ndarray]]:
     """Let the state settle; give the numbers of the point where that ends."""
-    ready = {"stopped": jnp.zeros((), bool), "failures": jnp.zeros((), jnp.int32)}
+    ready = {
+        "stopped": jnp.zeros_like(carry.stopped),
+        "failures": jnp.zeros_like(carry.failures),
+    }
     closed = len(closing.natural)
     carry, (_, metrics) = run(carry._replace(**ready), closing, 0, closed)
-    if carry.returned:  # the last step was a bad one: look at the good point instead
+    if np.any(carry.returned):  # the last step was a bad one: look at the good point instead
         carry, (_, metrics) = run(carry._replace(**ready), closing, closed - 1, 1)
         closed = 1
-    return carry, {name: float(np.asarray(value)[closed - 1]) for name, value in metrics.items()}
+    return carry, {name: np.asarray(value)[closed - 1] for name, value in metrics.items()}
 
 
-def _batch_of(iterate: Callable) -> Callable:
+def batch_of(iterate: Callable) -> Callable:
     """Make a function that runs a batch of iterations, idle ones among them."""
 
     def body(given: Given, carry: Carry, row: Row) -> tuple[Carry, tuple[Array, dict[str, Array]]]:
@@ -219,14 +239,14 @@ def _batch_of(iterate: Callable) -> Callable:
             shapes = jax.eval_shape(iterate, given, carry, row)[1]
             return carry, jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
 
-        active = row.active & ~carry.stopped
+        active = row.active & ~jnp.all(carry.stopped)
         after, metrics = lax.cond(active, partial(iterate, given), idle, carry, row)
         return after, (active, metrics)
 
     return lambda given, carry, rows: lax.scan(partial(body, given), carry, rows)
 
 
-def _rows(plan: Plan, first: int, count: int, batch: int, key: Array, dtype: Any) -> Row:
+def rows_of(plan: Plan, first: int, count: int, batch: int, key: Array, dtype: Any) -> Row:
     """Cut iterations out of a plan, padded with idle ones to a whole batch."""
     cut = [np.pad(part[first : first + count], (0, batch - count)) for part in plan]
     keys = jax.vmap(lambda k: jax.random.fold_in(key, k))(jnp.arange(first, first + batch))

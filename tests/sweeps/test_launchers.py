@@ -1,0 +1,135 @@
+"""Real sweeps, here and in processes: the same metrics, and what becomes of killed workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = (
+    "tracking=none",
+    "dataset.steps=60",
+    "dataset.train_region=40",
+    "physics.collocation.count=8",
+    "prediction.grid={t: 11}",
+    "training.early_stopping.tolerance=0",
+)
+LONG = (*SMALL, "training.iterations=1000000")
+PARALLEL = {"joblib": ("launcher=joblib", "launcher.workers=2")}
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Start the command line in a folder."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "physs_runner", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def metrics(folder: Path) -> dict[str, float]:
+    """Read what a run found, times left out."""
+    found = json.loads((folder / "metrics.json").read_text())
+    return {name: value for name, value in found.items() if not name.startswith("time/")}
+
+
+def status(folder: Path) -> dict:
+    """Read how a run stands."""
+    return json.loads((folder / "status.json").read_text())
+
+
+def wait_until_trains(folder: Path) -> None:
+    """Wait until a run has logged an iteration."""
+    deadline = time.monotonic() + 240
+    while not (folder / "history.jsonl").exists() or not (folder / "history.jsonl").stat().st_size:
+        assert time.monotonic() < deadline, f"{folder} does not start"
+        time.sleep(0.1)
+
+
+def alive(pid: int) -> bool:
+    """Say whether a process runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, float]]:
+    """The metrics of four jobs run one after another."""
+    folder = tmp_path_factory.mktemp("basic")
+    arguments = ("sweep", "seed=0,1,2,3", *SMALL, "training.iterations=5", "hydra.sweep.dir=out")
+    process = start(folder, *arguments)
+    printed = process.communicate(timeout=400)
+    assert process.returncode == 0, printed
+    assert "all 4 jobs finished" in printed[0]
+    return [metrics(folder / "out" / str(job)) for job in range(4)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", PARALLEL)
+def test_launchers_give_identical_metrics(launcher, expected, tmp_path):
+    """Where a job runs changes no digit of what it finds."""
+    arguments = ("sweep", "seed=0,1,2,3", *SMALL, "training.iterations=5", "hydra.sweep.dir=out")
+    process = start(tmp_path, *arguments, *PARALLEL[launcher])
+    printed = process.communicate(timeout=400)
+    assert process.returncode == 0, printed
+    assert [metrics(tmp_path / "out" / str(job)) for job in range(4)] == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["basic", *PARALLEL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_sweep_ends_its_children(launcher, number, tmp_path):
+    """A signal to the sweep ends every job; their runs and the sweep's are KILLED."""
+    if number == signal.SIGTERM and launcher != "joblib":
+        pytest.skip("one launcher is enough for the other signal")
+    further = PARALLEL.get(launcher, ())
+    process = start(tmp_path, "sweep", "seed=0,1", *LONG, "hydra.sweep.dir=out", *further)
+    running = [tmp_path / "out" / str(job) for job in range(2 if further else 1)]
+    for folder in running:
+        wait_until_trains(folder)
+    pids = [status(folder)["pid"] for folder in running]
+    os.kill(process.pid, number)
+    printed = process.communicate(timeout=120)
+    assert process.returncode == 128 + number, printed
+    assert [status(folder)["status"] for folder in running] == ["KILLED"] * len(running)
+    assert status(tmp_path / "out" / "summary")["status"] == "KILLED"
+    time.sleep(1)
+    assert not any(alive(pid) for pid in pids)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", PARALLEL)
+def test_killed_worker_costs_its_own_job_only(launcher, tmp_path):
+    """The others finish, the sweep says which was killed, and resuming completes it."""
+    jobs = ("training.iterations=20000", "seed=0,1,2")
+    arguments = ("sweep", *jobs, *SMALL, "hydra.sweep.dir=out", *PARALLEL[launcher])
+    process = start(tmp_path, *arguments)
+    wait_until_trains(tmp_path / "out" / "0")
+    os.kill(status(tmp_path / "out" / "0")["pid"], signal.SIGKILL)
+    printed, _ = process.communicate(timeout=400)
+    assert process.returncode == 1
+    assert "1 of 3 jobs did not finish" in printed
+    states = [status(tmp_path / "out" / str(job))["status"] for job in range(3)]
+    assert states == ["KILLED", "FINISHED", "FINISHED"]
+    ends = [status(tmp_path / "out" / str(job))["end_ms"] for job in (1, 2)]
+    again = start(tmp_path, "resume", "out", *PARALLEL[launcher])
+    printed, _ = again.communicate(timeout=400)
+    assert again.returncode == 0, printed
+    assert printed.count("finished in") == 1
+    assert status(tmp_path / "out" / "0")["status"] == "FINISHED"
+    assert ends == [status(tmp_path / "out" / str(job))["end_ms"] for job in (1, 2)]
+    assert status(tmp_path / "out" / "summary")["status"] == "FINISHED"
