@@ -26,6 +26,7 @@ from physs_runner.job import (
     open_job,
     prepare,
 )
+from physs_runner.model.reported import in_data_units
 from physs_runner.notes import plain_config, run_name
 from physs_runner.sweeps.search import Watch, watch_trial
 from physs_runner.tracking.description import describe
@@ -90,7 +91,7 @@ def perform_batch(job: Job) -> dict[str, float]:
         data = same_shapes([r.algorithm for r in ready], [r.problem for r in ready])
         members = [Member(r.algorithm, d, r.key) for r, d in zip(ready, data, strict=True)]
         job.reporter.phase(f"compiling for {len(members)} members")
-        report = _reporting(job, jobs, watch_trial(job.directory))
+        report = _reporting(job, jobs, ready, watch_trial(job.directory))
         checkpoints = checkpoints_of(job, "-".join(r.digest for r in ready))
         with job.interruption.deferred():
             results = train_batched(members, job.config, report, checkpoints)
@@ -131,14 +132,17 @@ def summary_of(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {**means, **(spread if len(found) > 1 else {}), "batch/members": float(len(found))}
 
 
-def _reporting(job: Job, jobs: Sequence[Job], watch: Watch | None) -> MemberReport:
+def _reporting(
+    job: Job, jobs: Sequence[Job], ready: Sequence[Prepared], watch: Watch | None
+) -> MemberReport:
     """Make the function that training calls for each member after a few iterations."""
 
     def report(k: int, done: int, total: int, metrics: dict[str, np.ndarray]) -> None:
-        log_iterations(jobs[k].tracker, done, metrics)
+        shown = in_data_units(ready[k].problem, metrics)
+        log_iterations(jobs[k].tracker, done, shown)
         if k == 0:
-            job.reporter.progress(done, total, float(metrics["objective"][-1]))
+            job.reporter.progress(done, total, float(shown["objective"][-1]))
             if watch is not None:  # the first member stands for all
-                watch(done, total, metrics["objective"])
+                watch(done, total, shown["objective"])
 
     return report

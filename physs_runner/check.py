@@ -159,7 +159,8 @@ def _parameters(config: RunConfig, problem: Problem) -> list[list[str]]:
     rows = [["name", "start", "unit", "is"]]
     learns = config.training.optimiser != "none"
     for spec in problem.model.specs:
-        start = f"{float(spec.initial):.6g}" if spec.initial.ndim == 0 else str(spec.initial.shape)
+        value = spec.physical(spec.initial)
+        start = f"{float(value):.6g}" if spec.initial.ndim == 0 else str(spec.initial.shape)
         rows.append(
             [spec.name, start, spec.unit or "", "trained" if learns and spec.trainable else "fixed"]
         )

@@ -24,6 +24,7 @@ from physs_runner.inference.registry import build_algorithm
 from physs_runner.interruption import Interruption
 from physs_runner.model.build import Problem, build_problem
 from physs_runner.model.conditioning import check_features
+from physs_runner.model.reported import in_data_units, log_volume
 from physs_runner.notes import (
     dataset_note,
     file_attributes,
@@ -32,6 +33,7 @@ from physs_runner.notes import (
     run_name,
     run_tags,
 )
+from physs_runner.prediction.conventions import with_conventions
 from physs_runner.prediction.metrics import score
 from physs_runner.prediction.parameters import parameter_metrics, parameter_table
 from physs_runner.prediction.predict import Fitted
@@ -157,7 +159,7 @@ def _keep(job: Job, fitted: Fitted, result: FitResult) -> dict[str, float]:
     metrics = {
         **_scores(predictions, dataset),
         **signs(predictions, config.prediction.derivatives),
-        **_training_metrics(result),
+        **_training_metrics(result, fitted.problem),
         **parameter_metrics(parameters),
         "time/predict_s": time.perf_counter() - predicting,
     }
@@ -168,15 +170,16 @@ def _keep(job: Job, fitted: Fitted, result: FitResult) -> dict[str, float]:
         run_id=job.tracker.run_id,
         trouble=result.trouble,
     )
-    write_dataset(predictions, directory / "predictions.nc", about)
+    labelled = with_conventions(predictions, dataset)
+    write_dataset(labelled, directory / "predictions.nc", about)
     write_dataset(parameters, directory / "parameters.nc", about)
     job.reporter.phase("drawing figures")
     from physs_runner.prediction.figures.draw import draw_all  # not before training: slow to load
 
     draw_all(
-        predictions,
+        labelled,
         dataset,
-        result.history,
+        in_data_units(fitted.problem, result.history),
         parameters,
         _collocation(fitted.problem),
         directory / "figures",
@@ -211,11 +214,11 @@ def _scores(predictions: xr.Dataset, dataset: Dataset) -> dict[str, float]:
     return metrics
 
 
-def _training_metrics(result: FitResult) -> dict[str, float]:
+def _training_metrics(result: FitResult, problem: Problem) -> dict[str, float]:
     """Collect what training came to."""
     count = max(result.iterations, 1)
     return {
-        "train/elbo": result.objective,
+        "train/elbo": result.objective + log_volume(problem),
         "train/iterations": float(result.iterations),
         "train/shortened_steps": float(result.shortened),
         "train/converged": float(result.converged),

@@ -14,11 +14,12 @@ from physs_runner.console import Reporter
 from physs_runner.devices import use_device
 from physs_runner.interruption import Interruption
 from physs_runner.job import Job, checkpoints_of, conclude, log_iterations, open_job, prepare
+from physs_runner.model.build import Problem
+from physs_runner.model.reported import in_data_units
 from physs_runner.notes import plain_config
 from physs_runner.resume import forget_results, may_go_on
 from physs_runner.sentences import shown_as_sentences
 from physs_runner.sweeps.search import Watch, watch_trial
-from physs_runner.tracking.session import Tracker
 from physs_runner.training.checkpoints import Checkpoints
 from physs_runner.training.fit import train
 from physs_runner.training.loop import Report
@@ -62,7 +63,7 @@ def _perform(job: Job) -> dict[str, float]:
     """Prepare, train and conclude one run."""
     ready = prepare(job)
     job.reporter.phase("compiling")
-    report = _reporting(job.tracker, job.reporter, watch_trial(job.directory))
+    report = _reporting(job, ready.problem, watch_trial(job.directory))
     with job.interruption.deferred():
         result = train(
             ready.algorithm, job.config, ready.key, report, checkpoints_of(job, ready.digest)
@@ -70,13 +71,14 @@ def _perform(job: Job) -> dict[str, float]:
     return conclude(job, ready, result)
 
 
-def _reporting(tracker: Tracker, reporter: Reporter, watch: Watch | None) -> Report:
+def _reporting(job: Job, problem: Problem, watch: Watch | None) -> Report:
     """Make the function that training calls after each batch of iterations."""
 
     def report(done: int, total: int, metrics: Mapping[str, np.ndarray]) -> None:
-        log_iterations(tracker, done, metrics)
-        reporter.progress(done, total, float(metrics["objective"][-1]))
+        shown = in_data_units(problem, metrics)
+        log_iterations(job.tracker, done, shown)
+        job.reporter.progress(done, total, float(shown["objective"][-1]))
         if watch is not None:
-            watch(done, total, metrics["objective"])
+            watch(done, total, shown["objective"])
 
     return report

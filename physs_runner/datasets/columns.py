@@ -23,6 +23,16 @@ from physs_runner.datasets.timestamps import (
 )
 from physs_runner.errors import ConfigError, DataError
 
+SHORT_UNITS = {
+    **dict.fromkeys(("seconds", "second"), "s"),
+    **dict.fromkeys(("minutes", "minute"), "min"),
+    **dict.fromkeys(("hours", "hour"), "h"),
+    **dict.fromkeys(("days", "day"), "d"),
+    "milliseconds": "ms",
+    "microseconds": "us",
+    "nanoseconds": "ns",
+}
+
 
 class RawTable(NamedTuple):
     """A file as read: columns under their own names, with the units it states."""
@@ -187,10 +197,18 @@ def _drop_useless(
 def _units(raw: RawTable, columns: ColumnsConfig, axis: TimeAxis) -> dict[str, str]:
     """Units by name: what the file states, overruled by the config."""
     named = {**columns.space, **columns.outputs}
-    units = {name: raw.units[column] for name, column in named.items() if column in raw.units}
-    units[columns.time.name] = axis.unit
-    known = {columns.time.name, *named}
+    time = columns.time.name
+    stated = {**named, time: columns.time.column}
+    units = {name: raw.units[column] for name, column in stated.items() if column in raw.units}
+    if axis.unit is not None:
+        units[time] = axis.unit
+    known = {time, *named}
     for name, unit in columns.units.items():
+        if name == time and axis.origin is not None:
+            raise ConfigError(
+                f"dataset.columns.units.{name}",
+                "time stamps are converted; set dataset.columns.time.unit",
+            )
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"names are {', '.join(sorted(known))}"
@@ -198,6 +216,8 @@ def _units(raw: RawTable, columns: ColumnsConfig, axis: TimeAxis) -> dict[str, s
                 f"dataset.columns.units.{name}", f"no such coordinate or output; {hint}"
             )
         units[name] = unit
+    # Readers of NetCDF take spelled-out time units for durations.
+    units = {name: SHORT_UNITS.get(unit, unit) for name, unit in units.items()}
     for name in columns.noise:
         if name in units:
             units[name + NOISE_SUFFIX] = units[name]

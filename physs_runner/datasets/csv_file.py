@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -12,23 +12,18 @@ from physs_runner.datasets.columns import RawTable
 from physs_runner.datasets.dataset import Dataset
 from physs_runner.datasets.files import find_file, require_columns, require_kind
 from physs_runner.datasets.frames import only
-from physs_runner.datasets.options import ColumnsConfig, RowsConfig, SplitConfig
+from physs_runner.datasets.options import TableConfig
 from physs_runner.datasets.table import load_table
 from physs_runner.errors import DataError
 
 
 @dataclass(frozen=True, kw_only=True)
-class CsvConfig:
+class CsvConfig(TableConfig):
     """A CSV file: one row per observation, a header with the columns' names."""
 
     name: str = "csv"
-    file: str
     separator: str = ","
     comment: str | None = None  # the rest of a line after this character is skipped
-    columns: ColumnsConfig = field(default_factory=ColumnsConfig)
-    rows: RowsConfig = field(default_factory=RowsConfig)
-    standardise: list[str] = field(default_factory=list)
-    split: SplitConfig = field(default_factory=SplitConfig)
 
 
 def load_csv(config: CsvConfig, seed: int) -> Dataset:
@@ -37,7 +32,7 @@ def load_csv(config: CsvConfig, seed: int) -> Dataset:
     def read(file: str, wanted: Sequence[str]) -> RawTable:
         return read_csv(file, wanted, config.separator, config.comment)
 
-    return load_table(config, read, seed)
+    return load_table(read, config, seed)
 
 
 def read_csv(file: str, wanted: Sequence[str], separator: str, comment: str | None) -> RawTable:

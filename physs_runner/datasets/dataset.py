@@ -111,6 +111,14 @@ class Dataset:
         """Names of time and space, time first."""
         return (self.time, *self.space)
 
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of coordinates and outputs, where the data state them."""
+        names = (*self.coordinates, *self.outputs)
+        return {
+            n: str(self.train[n].attrs["units"]) for n in names if "units" in self.train[n].attrs
+        }
+
 
 def make_table(
     coordinates: Mapping[str, Floats],

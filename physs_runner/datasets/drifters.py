@@ -15,7 +15,7 @@ from physs_runner.datasets.dataset import Dataset
 from physs_runner.datasets.files import find_file, require_kind
 from physs_runner.datasets.options import (
     ColumnsConfig,
-    RowsConfig,
+    FileConfig,
     SplitConfig,
     TimeColumnConfig,
     choice,
@@ -33,7 +33,7 @@ KM_PER_DEGREE = 111.195  # of latitude, on a sphere of radius 6371 km
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftersConfig:
+class DriftersConfig(FileConfig):
     """Drifter velocities as outputs vx, vy over t, x (east) and y (north)."""
 
     name: str = "drifters"
@@ -45,7 +45,6 @@ class DriftersConfig:
     latitude: tuple[float, float] | None = None  # laser: degrees; null: all (paper: [26, 30])
     average_hours: float | None = number(1.0, above=0)  # laser: span of means; null: none
     positions: str = choice("degrees", "degrees", "kilometres")  # laser: unit of x and y
-    rows: RowsConfig = field(default_factory=RowsConfig)
     standardise: list[str] = field(default_factory=lambda: ["space"])
     split: SplitConfig = field(default_factory=lambda: SplitConfig(fraction=0.1))
 

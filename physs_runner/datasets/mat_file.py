@@ -12,22 +12,17 @@ import scipy.io
 from physs_runner.datasets.columns import RawTable
 from physs_runner.datasets.dataset import Dataset
 from physs_runner.datasets.files import file_kind, find_file, require_columns, require_kind
-from physs_runner.datasets.options import ColumnsConfig, RowsConfig, SplitConfig
+from physs_runner.datasets.options import TableConfig
 from physs_runner.datasets.table import load_table
 from physs_runner.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatConfig:
+class MatConfig(TableConfig):
     """A MATLAB file; the columns name its variables."""
 
     name: str = "mat"
-    file: str
     axes: list[str] = field(default_factory=list)  # grid: variables along the axes, in order
-    columns: ColumnsConfig = field(default_factory=ColumnsConfig)
-    rows: RowsConfig = field(default_factory=RowsConfig)
-    standardise: list[str] = field(default_factory=list)
-    split: SplitConfig = field(default_factory=SplitConfig)
 
 
 def load_mat(config: MatConfig, seed: int) -> Dataset:
@@ -36,7 +31,7 @@ def load_mat(config: MatConfig, seed: int) -> Dataset:
     def read(file: str, wanted: Sequence[str]) -> RawTable:
         return read_mat(file, wanted, config.axes)
 
-    return load_table(config, read, seed)
+    return load_table(read, config, seed)
 
 
 def read_mat(file: str, wanted: Sequence[str], axes: Sequence[str]) -> RawTable:

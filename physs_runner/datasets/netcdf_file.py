@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pandas as pd
 import xarray as xr
 
 from physs_runner.datasets.columns import RawTable
-from physs_runner.datasets.dataset import Dataset
 from physs_runner.datasets.files import find_file, require_columns, require_kind
-from physs_runner.datasets.options import ColumnsConfig, RowsConfig, SplitConfig
-from physs_runner.datasets.table import load_table
+from physs_runner.datasets.options import TableConfig
 from physs_runner.errors import DataError
 
 _KINDS = ["HDF5 or NetCDF-4", "NetCDF-3"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetcdfConfig:
+class NetcdfConfig(TableConfig):
     """A NetCDF file; the columns name its variables and coordinates."""
 
     name: str = "netcdf"
-    file: str
-    columns: ColumnsConfig = field(default_factory=ColumnsConfig)
-    rows: RowsConfig = field(default_factory=RowsConfig)
-    standardise: list[str] = field(default_factory=list)
-    split: SplitConfig = field(default_factory=SplitConfig)
-
-
-def load_netcdf(config: NetcdfConfig, seed: int) -> Dataset:
-    """Load a dataset from a NetCDF file."""
-    return load_table(config, read_netcdf, seed)
 
 
 def read_netcdf(file: str, wanted: Sequence[str]) -> RawTable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class TimeColumnConfig:
 
     column: str | None = "t"  # null: no time, every row at time 0
     name: str = "t"  # the coordinate's name in the physics
-    unit: str = "s"  # time stamps are converted to s, min, h or d; otherwise a label
+    unit: str | None = None  # time stamps: s, min, h or d (null: s); numbers: a label (null: none)
     origin: str | None = None  # time stamps: time zero; null: the earliest in the file
     format: str | None = None  # strptime format of time stamps; null: ISO 8601
 
@@ -78,39 +78,19 @@ class RowsConfig:
     subsample: SubsampleConfig = field(default_factory=SubsampleConfig)
 
 
-class SelectionConfig(Protocol):
-    """What selecting, splitting and scaling ask of a file reader's config record."""
+@dataclass(frozen=True, kw_only=True)
+class FileConfig:
+    """What every reader of a file is told: which file, which rows, how they are used."""
 
-    @property
-    def name(self) -> str:
-        """Name of the dataset."""
-        ...
-
-    @property
-    def file(self) -> str:
-        """Path of the file."""
-        ...
-
-    @property
-    def rows(self) -> RowsConfig:
-        """Which rows are used."""
-        ...
-
-    @property
-    def standardise(self) -> list[str]:
-        """What is scaled: time, space, outputs, or single names."""
-        ...
-
-    @property
-    def split(self) -> SplitConfig:
-        """Which rows are held out."""
-        ...
+    name: str
+    file: str
+    rows: RowsConfig = field(default_factory=RowsConfig)
+    standardise: list[str] = field(default_factory=list)  # time, space, outputs, or single names
+    split: SplitConfig = field(default_factory=SplitConfig)
 
 
-class TableConfig(SelectionConfig, Protocol):
-    """What reading a table asks of a file reader's config record."""
+@dataclass(frozen=True, kw_only=True)
+class TableConfig(FileConfig):
+    """A file whose columns or variables the user names."""
 
-    @property
-    def columns(self) -> ColumnsConfig:
-        """What the columns mean."""
-        ...
+    columns: ColumnsConfig = field(default_factory=ColumnsConfig)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from physs_runner.datasets.allen_cahn import AllenCahnConfig, load_allen_cahn
@@ -17,9 +18,9 @@ from physs_runner.datasets.drifters_synthetic import (
 )
 from physs_runner.datasets.fields import FIELDS, FieldConfig, load_field
 from physs_runner.datasets.mat_file import MatConfig, load_mat
-from physs_runner.datasets.netcdf_file import NetcdfConfig, load_netcdf
+from physs_runner.datasets.netcdf_file import NetcdfConfig, read_netcdf
 from physs_runner.datasets.ode_systems import SYSTEMS, OdeConfig, load_ode
-from physs_runner.datasets.parquet_file import ParquetConfig, load_parquet
+from physs_runner.datasets.parquet_file import ParquetConfig, read_parquet
 from physs_runner.datasets.pendulum import (
     PendulumConfig,
     UnknownForceConfig,
@@ -31,6 +32,7 @@ from physs_runner.datasets.reaction_diffusion import (
     load_reaction_diffusion,
 )
 from physs_runner.datasets.series import SeriesConfig, load_series
+from physs_runner.datasets.table import load_table
 from physs_runner.errors import ConfigError
 
 
@@ -43,9 +45,9 @@ class Entry(NamedTuple):
 
 DATASETS: dict[str, Entry] = {
     "csv": Entry(CsvConfig, load_csv),
-    "netcdf": Entry(NetcdfConfig, load_netcdf),
+    "netcdf": Entry(NetcdfConfig, partial(load_table, read_netcdf)),
     "mat": Entry(MatConfig, load_mat),
-    "parquet": Entry(ParquetConfig, load_parquet),
+    "parquet": Entry(ParquetConfig, partial(load_table, read_parquet)),
     "drifters": Entry(DriftersConfig, load_drifters),
     "drifters_synthetic": Entry(SyntheticDriftersConfig, load_drifters_synthetic),
     "pendulum": Entry(PendulumConfig, load_pendulum),

@@ -22,7 +22,7 @@ from physs_runner.datasets.dataset import (
     make_table,
     standard_scaling,
 )
-from physs_runner.datasets.options import RowsConfig, SelectionConfig, SplitConfig, TableConfig
+from physs_runner.datasets.options import FileConfig, RowsConfig, SplitConfig, TableConfig
 from physs_runner.datasets.points import PhyssWarning
 from physs_runner.datasets.splits import held_out, inside
 from physs_runner.errors import ConfigError, DataError
@@ -44,12 +44,12 @@ class Names(NamedTuple):
         return (self.time, *self.space)
 
 
-def load_table(config: TableConfig, read: Reader, seed: int) -> Dataset:
+def load_table(read: Reader, config: TableConfig, seed: int) -> Dataset:
     """Read a file and turn it into training and test tables.
 
     Args:
-        config: the reader's config record.
         read: reads the named columns of a file.
+        config: the reader's config record.
         seed: of the run, used where the config gives none.
     """
     columns = config.columns
@@ -67,7 +67,7 @@ def load_table(config: TableConfig, read: Reader, seed: int) -> Dataset:
 
 
 def build_dataset(
-    config: SelectionConfig,
+    config: FileConfig,
     names: Names,
     clean: CleanTable,
     test: CleanTable | None,
@@ -193,7 +193,7 @@ def _provenance(clean: CleanTable, split: SplitConfig, split_seed: int) -> dict[
     attributes = {
         "split": split.method,
         "split_seed": str(split_seed),
-        "time_unit": clean.axis.unit,
+        **({"time_unit": clean.axis.unit} if clean.axis.unit else {}),
     }
     if clean.axis.origin is not None:
         attributes["time_origin"] = clean.axis.origin.isoformat()

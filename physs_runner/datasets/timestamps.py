@@ -19,7 +19,7 @@ _CLOCK_ZONE = r"(?i):\d{2}(?:\.\d+)?\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)\s*$"
 class TimeAxis(NamedTuple):
     """How time stamps were turned into numbers; ``origin`` is None for numeric times."""
 
-    unit: str
+    unit: str | None
     origin: pd.Timestamp | None
 
 
@@ -88,26 +88,28 @@ def stamp_of(value: Any, key: str) -> pd.Timestamp:
 def stamps_to_numbers(stamps: pd.Series, axis: TimeAxis) -> Floats:
     """Numbers of the axis' unit since its origin."""
     assert axis.origin is not None
+    assert axis.unit is not None
     seconds = (stamps - axis.origin).dt.total_seconds().to_numpy(dtype=np.float64)
     return seconds / UNIT_SECONDS[axis.unit]
 
 
 def make_axis(stamps: pd.Series, config: TimeColumnConfig) -> TimeAxis:
     """Choose origin and unit: the earliest time stamp unless the config gives an origin."""
-    if config.unit not in UNIT_SECONDS:
+    unit = "s" if config.unit is None else config.unit
+    if unit not in UNIT_SECONDS:
         raise ConfigError(
             "dataset.columns.time.unit",
-            f"time stamps convert to one of {', '.join(UNIT_SECONDS)}, not {config.unit!r}",
+            f"time stamps convert to one of {', '.join(UNIT_SECONDS)}, not {unit!r}",
         )
     if config.origin is None:
-        return TimeAxis(config.unit, stamps.min())
-    return TimeAxis(config.unit, stamp_of(config.origin, "dataset.columns.time.origin"))
+        return TimeAxis(unit, stamps.min())
+    return TimeAxis(unit, stamp_of(config.origin, "dataset.columns.time.origin"))
 
 
 def bound_to_number(value: Any, axis: TimeAxis, key: str) -> float:
     """One end of a time window as a number: given as such, or as a time stamp."""
     if isinstance(value, (int, float)):
         return float(value)
-    if axis.origin is None:
+    if axis.origin is None or axis.unit is None:
         raise ConfigError(key, f"the times are numbers, so {value!r} cannot be a bound")
     return float((stamp_of(value, key) - axis.origin).total_seconds() / UNIT_SECONDS[axis.unit])

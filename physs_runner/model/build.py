@@ -19,11 +19,13 @@ from physs_runner.model.kernels import (
     time_kernel,
 )
 from physs_runner.model.model import Model
-from physs_runner.model.parameters import ParameterSpec
+from physs_runner.model.parameters import Gauge, ParameterSpec
 from physs_runner.model.prior import Latent
 from physs_runner.model.terms import Term
 from physs_runner.model.transforms import Frame, data_term, equation_term
+from physs_runner.physics.equation import Equation
 from physs_runner.physics.spec import Physics
+from physs_runner.physics.units import raised, unit_of, with_data_units
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,14 @@ class Problem:
 
 def build_problem(config: RunConfig, dataset: Dataset) -> Problem:
     """Build the model that a config states for a dataset."""
-    physics = config.physics.bind(dataset.outputs, dataset.time, dataset.space)
+    bound = config.physics.bind(dataset.outputs, dataset.time, dataset.space)
+    physics = with_data_units(bound, dataset.units)
     check_run(replace(config, physics=physics))  # an open physics is known only now
     frame = Frame(physics, dataset.scaling)
     terms = build_terms(config, physics, dataset, frame)
     points, trained = _feature_points(config, physics, dataset, frame, terms)
-    latents = _latents(config, physics, terms, points, trained)
-    specs = _specs(config, physics, latents, trained, points)
+    latents = _latents(config, frame, terms, points, trained)
+    specs = _specs(config, frame, latents, trained, points)
     names = range(len(latents))
     groups = (
         tuple((q,) for q in names)
@@ -100,13 +103,15 @@ def _feature_points(
 
 def _latents(
     config: RunConfig,
-    physics: Physics,
+    frame: Frame,
     terms: tuple[Term, ...],
     points: np.ndarray,
     trained: str | None,
 ) -> tuple[Latent, ...]:
     """Give every latent and every random parameter its kernels and features."""
-    units = dict(physics.units)
+    physics = frame.physics
+    gauges = {name: _gauge(frame, name) for name in (*physics.space, *physics.latents)}
+    over = _gauge(frame, physics.time)
     dims = len(physics.space)
     latents = []
     for name in physics.latents:
@@ -118,8 +123,8 @@ def _latents(
         latents.append(
             Latent(
                 name,
-                time_kernel(over_time, f"kernel.time.{name}", units.get(physics.time)),
-                space_kernel(over_space, f"kernel.space.{name}", physics.space, units),
+                time_kernel(over_time, f"kernel.time.{name}", over, gauges[name]),
+                space_kernel(over_space, f"kernel.space.{name}", physics.space, gauges),
                 derivs,
                 points,
                 trained,
@@ -140,23 +145,25 @@ def _latents(
 
 def _specs(
     config: RunConfig,
-    physics: Physics,
+    frame: Frame,
     latents: tuple[Latent, ...],
     trained: str | None,
     points: np.ndarray,
 ) -> tuple[ParameterSpec, ...]:
     """List the hyperparameters of kernels, noise, equations and physics."""
+    physics = frame.physics
     specs = [spec for latent in latents for spec in (*latent.time.specs, *latent.space.specs)]
     for name in physics.outputs:
         variance = config.noise.per_output.get(name, config.noise.variance)
-        unit = physics.units.get(name)
+        gauge = _gauge(frame, name).to(2)
         specs.append(
             ParameterSpec(
                 f"noise.{name}",
                 np.asarray(variance),
                 trainable=config.noise.trainable,
                 noise=True,
-                unit=f"{unit}^2" if unit else None,
+                unit=gauge.unit,
+                scale=gauge.scale,
             )
         )
     for equation in physics.equations:
@@ -166,6 +173,7 @@ def _specs(
                 np.asarray(equation.noise),
                 trainable=equation.noise_trainable,
                 noise=True,
+                unit=_equation_unit(physics, equation),
             )
         )
     for parameter in physics.parameters:
@@ -180,5 +188,26 @@ def _specs(
                 )
             )
     if trained is not None:
-        specs.append(ParameterSpec(trained, points, constraint="none"))
+        scaling = frame.scaling
+        specs.append(
+            ParameterSpec(
+                trained,
+                points,
+                constraint="none",
+                scale=np.asarray([scaling.scale_of(name) for name in physics.space]),
+                center=np.asarray([scaling.center.get(name, 0.0) for name in physics.space]),
+            )
+        )
     return tuple(specs)
+
+
+def _gauge(frame: Frame, name: str) -> Gauge:
+    """Tell how a coordinate, latent or output is measured."""
+    return Gauge(frame.physics.units.get(name), frame.scaling.scale_of(name))
+
+
+def _equation_unit(physics: Physics, equation: Equation) -> str | None:
+    """Give the unit of an equation's noise: its own squared, as a width its own."""
+    units = {unit_of(part, physics.units) for part in equation.expressions}
+    unit = units.pop() if len(units) == 1 else None
+    return raised(unit, 2) if equation.likelihood == "gaussian" else unit

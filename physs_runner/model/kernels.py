@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import NamedTuple, cast
 
@@ -11,10 +11,12 @@ import numpy as np
 
 from physs_runner.config.schema import SpaceKernelConfig, TimeKernelConfig
 from physs_runner.kernels import composite, markov, spatial, temporal
-from physs_runner.model.parameters import ParameterSpec, Values, dtype_of
+from physs_runner.model.parameters import Gauge, ParameterSpec, Values, dtype_of
 
 TimeBuilder = Callable[[Values], temporal.TemporalKernel]
 SpaceBuilder = Callable[[Values], spatial.SpatialKernel]
+
+PLAIN = Gauge()
 
 
 class TimeKernel(NamedTuple):
@@ -41,22 +43,29 @@ def constant_space_kernel() -> SpaceKernel:
     return SpaceKernel((), lambda _: spatial.One())
 
 
-def time_kernel(config: TimeKernelConfig, path: str, unit: str | None) -> TimeKernel:
+def time_kernel(
+    config: TimeKernelConfig, path: str, time: Gauge = PLAIN, latent: Gauge = PLAIN
+) -> TimeKernel:
     """Read a kernel over time; ``path`` names its hyperparameters."""
     if config.name in ("sum", "product"):
-        parts = [time_kernel(part, f"{path}.{k}", unit) for k, part in enumerate(config.parts)]
+        # The first factor of a product has the unit of the latent, the others are relative.
+        own = [
+            PLAIN if k and config.name == "product" else latent for k in range(len(config.parts))
+        ]
+        parts = [
+            time_kernel(part, f"{path}.{k}", time, gauge)
+            for k, (part, gauge) in enumerate(zip(config.parts, own, strict=True))
+        ]
         specs = tuple(spec for part in parts for spec in part.specs)
         join = _time_sum if config.name == "sum" else _time_product
         return TimeKernel(specs, lambda values: join([part.build(values) for part in parts]))
 
-    def spec(name: str, value: float, unit: str | None = None) -> ParameterSpec:
-        return ParameterSpec(
-            f"{path}.{name}", np.asarray(value), trainable=name in config.trainable, unit=unit
-        )
+    def spec(name: str, value: float, gauge: Gauge) -> ParameterSpec:
+        return _spec(f"{path}.{name}", value, gauge, trainable=name in config.trainable)
 
     length, variance = f"{path}.lengthscale", f"{path}.variance"
-    lengthscale_spec = spec("lengthscale", config.lengthscale, unit)
-    variance_spec = spec("variance", config.variance)
+    lengthscale_spec = spec("lengthscale", config.lengthscale, time)
+    variance_spec = spec("variance", config.variance, latent.to(2))
     if config.name == "matern":
         half = round(config.smoothness - 0.5)
         return TimeKernel(
@@ -74,8 +83,9 @@ def time_kernel(config: TimeKernelConfig, path: str, unit: str | None) -> TimeKe
     if config.name == "iwp":
         order = config.order
         start = np.asarray(config.initial_variance or [1.0] * (order + 1))
+        diffusion = latent.to(2).over(time.to(2 * order + 1))
         return TimeKernel(
-            (variance_spec,),
+            (spec("variance", config.variance, diffusion),),
             lambda values: markov.IntegratedWiener(
                 values[variance], jnp.asarray(start, values[variance].dtype), order
             ),
@@ -83,7 +93,11 @@ def time_kernel(config: TimeKernelConfig, path: str, unit: str | None) -> TimeKe
     if config.name == "periodic":
         period = f"{path}.period"
         return TimeKernel(
-            (lengthscale_spec, variance_spec, spec("period", config.period, unit)),
+            (
+                spec("lengthscale", config.lengthscale, PLAIN),
+                variance_spec,
+                spec("period", config.period, time),
+            ),
             lambda values: markov.Periodic(
                 values[length], values[variance], values[period], config.harmonics
             ),
@@ -92,13 +106,13 @@ def time_kernel(config: TimeKernelConfig, path: str, unit: str | None) -> TimeKe
 
 
 def space_kernel(
-    config: SpaceKernelConfig, path: str, names: tuple[str, ...], units: dict[str, str]
+    config: SpaceKernelConfig, path: str, names: tuple[str, ...], gauges: Mapping[str, Gauge]
 ) -> SpaceKernel:
     """Read a kernel over the space dimensions ``names``."""
     if config.name == "none" or not names:
         return constant_space_kernel()
     if config.name in ("sum", "product"):
-        parts = [space_kernel(p, f"{path}.{k}", names, units) for k, p in enumerate(config.parts)]
+        parts = [space_kernel(p, f"{path}.{k}", names, gauges) for k, p in enumerate(config.parts)]
         specs = tuple(spec for part in parts for spec in part.specs)
         if config.name == "product":
             return SpaceKernel(
@@ -112,7 +126,9 @@ def space_kernel(
             ),
         )
     dims = tuple(config.dims or names)
-    leaves = [_space_leaf(config, path, name, names.index(name), units.get(name)) for name in dims]
+    leaves = [
+        _space_leaf(config, path, name, names.index(name), gauges.get(name, PLAIN)) for name in dims
+    ]
     if len(leaves) == 1:
         return leaves[0]
     specs = tuple(spec for leaf in leaves for spec in leaf.specs)
@@ -122,15 +138,14 @@ def space_kernel(
 
 
 def _space_leaf(
-    config: SpaceKernelConfig, path: str, name: str, dimension: int, unit: str | None
+    config: SpaceKernelConfig, path: str, name: str, dimension: int, gauge: Gauge
 ) -> SpaceKernel:
     """Read a kernel along one dimension."""
     scale = config.lengthscale
     value = scale[name] if isinstance(scale, dict) else scale
     length = f"{path}.{name}.lengthscale"
-    lengthscale_spec = ParameterSpec(
-        length, np.asarray(value), trainable="lengthscale" in config.trainable, unit=unit
-    )
+    along = PLAIN if config.name == "periodic" else gauge  # within a period, without unit
+    lengthscale_spec = _spec(length, value, along, trainable="lengthscale" in config.trainable)
     if config.name == "rbf":
         return SpaceKernel(
             (lengthscale_spec,), lambda values: spatial.Rbf(values[length], dimension)
@@ -141,12 +156,16 @@ def _space_leaf(
             (lengthscale_spec,), lambda values: spatial.Matern(values[length], dimension, half)
         )
     period = f"{path}.{name}.period"
-    period_spec = ParameterSpec(
-        period, np.asarray(config.period), trainable="period" in config.trainable, unit=unit
-    )
+    period_spec = _spec(period, config.period, gauge, trainable="period" in config.trainable)
     return SpaceKernel(
         (lengthscale_spec, period_spec),
         lambda values: spatial.Periodic(values[length], values[period], dimension),
+    )
+
+
+def _spec(name: str, value: float, gauge: Gauge, *, trainable: bool) -> ParameterSpec:
+    return ParameterSpec(
+        name, np.asarray(value), trainable=trainable, unit=gauge.unit, scale=gauge.scale
     )
 
 

@@ -7,16 +7,33 @@ What is known about a name (its constraint, its unit) travels beside it, never i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from physs_runner.physics.units import product, raised
+
 Values = Mapping[str, Array]
 Constraint = Literal["none", "positive", "unit_interval"]
+
+
+class Gauge(NamedTuple):
+    """How something is measured: the unit of the data, and the model's own unit in those."""
+
+    unit: str | None = None
+    scale: float = 1.0
+
+    def to(self, power: int) -> Gauge:
+        """Measure a power of it."""
+        return Gauge(raised(self.unit, power), self.scale**power)
+
+    def over(self, other: Gauge) -> Gauge:
+        """Measure its ratio to something else."""
+        return Gauge(product(self.unit, raised(other.unit, -1)), self.scale / other.scale)
 
 
 @dataclass(frozen=True)
@@ -29,7 +46,9 @@ class ParameterSpec:
         constraint: range that learning may not leave.
         trainable: whether it is learned.
         noise: whether it is a noise level, which training may hold at first.
-        unit: for tables and axes.
+        unit: of the value in the units of the data, for tables and axes.
+        scale: one unit of the value, which may be one of scaled data, in units of the data.
+        center: where the value's zero lies in units of the data.
     """
 
     name: str
@@ -37,7 +56,13 @@ class ParameterSpec:
     constraint: Constraint = "positive"
     trainable: bool = True
     noise: bool = False
-    unit: str | None = field(default=None)
+    unit: str | None = None
+    scale: float | np.ndarray = 1.0
+    center: float | np.ndarray = 0.0
+
+    def physical(self, value: Any) -> Any:
+        """Bring a value to the units of the data, which standardised data have left."""
+        return value * self.scale + self.center
 
 
 def initial_values(specs: tuple[ParameterSpec, ...], dtype: jnp.dtype) -> dict[str, Array]:

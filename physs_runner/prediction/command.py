@@ -23,7 +23,7 @@ from physs_runner.prediction.points_file import KINDS, PointsFile, read_points
 from physs_runner.prediction.predict import Fitted, chosen_quantities, predict
 from physs_runner.prediction.samples import draw_samples, predict_joint
 from physs_runner.prediction.store import MODEL_FILE, write_dataset, write_table
-from physs_runner.prediction.tables import noise_of, sampled, statistics
+from physs_runner.prediction.tables import noise_of, sampled, statistics, units_of
 from physs_runner.sentences import shown_as_sentences
 
 
@@ -158,7 +158,7 @@ def _predict(
         draws = draw_samples(fitted, names, points.rows, options.samples, options.seed)
     chunk = options.chunk or config.prediction.chunk
     moments = predict(fitted, names, points.rows, chunk, progress)
-    levels, units = np.asarray(config.prediction.quantiles), fitted.problem.physics.units
+    levels, units = np.asarray(config.prediction.quantiles), units_of(fitted.problem, names)
     dims, shape = points.dims, points.shape
     variables = statistics(names, moments, dims, shape, noise_of(fitted), levels, units)
     coords = {**points.coords, "quantile": levels}

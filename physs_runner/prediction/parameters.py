@@ -15,7 +15,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 
 
 def parameter_table(fitted: Fitted) -> xr.Dataset:
-    """List every hyperparameter, and the posterior of every parameter with a prior."""
+    """List every hyperparameter in units of the data, and posteriors of uncertain parameters."""
     variables: dict[str, tuple] = {}
     for spec in fitted.algorithm.model.specs:
         value = np.asarray(fitted.values[spec.name])
@@ -23,7 +23,9 @@ def parameter_table(fitted: Fitted) -> xr.Dataset:
         about = {"trained": int(spec.trainable), "constraint": spec.constraint}
         if spec.unit:
             about["units"] = spec.unit
-        variables[spec.name] = (dims, value, about)
+        if value.ndim == 0 and spec.scale != 1.0:
+            about["value_for_standardised_data"] = float(value)  # as a config would state it
+        variables[spec.name] = (dims, spec.physical(value), about)
     priors = {p.name: p.prior for p in fitted.problem.physics.parameters if p.prior is not None}
     units = {p.name: p.unit for p in fitted.problem.physics.parameters}
     for name, posterior in parameter_posteriors(fitted).items():

@@ -15,7 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from physs_runner import __version__
-from physs_runner.datasets.dataset import Dataset, Scaling
+from physs_runner.datasets.dataset import Dataset, Scaling, make_table
 from physs_runner.errors import DataError
 from physs_runner.files import written_whole
 from physs_runner.prediction.predict import Fitted
@@ -93,6 +93,7 @@ def _about(dataset: Dataset) -> dict[str, Any]:
         "center": {k: float(v) for k, v in dataset.scaling.center.items()},
         "scale": {k: float(v) for k, v in dataset.scaling.scale.items()},
         "attributes": dict(dataset.attributes),
+        "units": dataset.units,
         "coordinates": [str(name) for name in dataset.train.coords],
     }
 
@@ -118,9 +119,13 @@ def load_dataset(arrays: Mapping[str, np.ndarray]) -> Dataset:
             f"this version reads format {FORMAT}"
         )
     columns = {k.removeprefix("train/"): v for k, v in arrays.items() if k.startswith("train/")}
-    coords = {n: ("point", v) for n, v in columns.items() if n in about["coordinates"]}
-    data = {n: ("point", v) for n, v in columns.items() if n not in about["coordinates"]}
-    train = xr.Dataset(data, coords=coords)
+    names = [n for n in columns if n in about["coordinates"]]
+    units = about.get("units", {})
+    train = make_table(
+        {name: columns[name] for name in names},
+        {name: value for name, value in columns.items() if name not in names},
+        units,
+    )
     return Dataset(
         name=about["name"],
         time=about["time"],

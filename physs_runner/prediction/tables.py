@@ -21,7 +21,9 @@ from physs_runner.datasets.dataset import NOISE_SUFFIX, POINT, Dataset, coordina
 from physs_runner.datasets.designs import merged_domain
 from physs_runner.datasets.points import PhyssWarning
 from physs_runner.errors import NumericalError
+from physs_runner.model.build import Problem
 from physs_runner.physics.expression import Expression
+from physs_runner.physics.units import unit_of
 from physs_runner.prediction.predict import (
     Fitted,
     Moments,
@@ -34,8 +36,8 @@ from physs_runner.prediction.samples import draw_samples, why_no_samples
 
 Variable = tuple[tuple[str, ...], np.ndarray, dict[str, Any]]
 
-# Points per coordinate when the user does not say: by number of space dimensions.
-_DEFAULT_GRID = {0: (400,), 1: (100, 100), 2: (9, 30, 30), 3: (5, 16, 16, 16)}
+# Points per coordinate when the user does not say, by how many coordinates have an extent.
+_DEFAULT_GRID = {0: (), 1: (400,), 2: (100, 100), 3: (9, 30, 30), 4: (5, 16, 16, 16)}
 
 
 def predict_all(fitted: Fitted, config: PredictionConfig, seed: int) -> xr.Dataset:
@@ -47,8 +49,11 @@ def predict_all(fitted: Fitted, config: PredictionConfig, seed: int) -> xr.Datas
     shape = tuple(len(axis) for axis in axes.values())
     levels = np.asarray(config.quantiles)
     noise = noise_of(fitted)
-    moments = predict(fitted, expressions, rows, config.chunk)
-    units = problem.physics.units
+    test = coordinate_array(problem.dataset.test, problem.dataset.coordinates)
+    # Asked once for both, since what is compiled and conditioned on is the same.
+    found = predict(fitted, expressions, np.concatenate([rows, test]), config.chunk)
+    moments = Moments(*(part[: len(rows)] for part in found))
+    units = units_of(problem, expressions)
     variables = statistics(expressions, moments, tuple(axes), shape, noise, levels, units)
     if config.samples:
         refused = why_no_samples(fitted, len(rows), len(expressions), config.samples)
@@ -58,11 +63,13 @@ def predict_all(fitted: Fitted, config: PredictionConfig, seed: int) -> xr.Datas
         else:  # a run that is trained keeps what it can tell
             warnings.warn(f"no samples were drawn: {refused}", PhyssWarning, stacklevel=2)
     coords = {name: ((name,), values, about(name, units)) for name, values in axes.items()}
-    found = xr.Dataset(variables, coords={**coords, "quantile": levels})
-    if problem.dataset.test.sizes[POINT] > 0:
-        found = found.merge(_at_test_points(fitted, expressions, config, noise, levels))
-    _check_finite(found)
-    return found
+    predicted = xr.Dataset(variables, coords={**coords, "quantile": levels})
+    if len(test):
+        moments = Moments(*(part[len(rows) :] for part in found))
+        at_test = _at_test_points(problem.dataset, list(expressions), moments, noise, levels, units)
+        predicted = predicted.merge(at_test)
+    _check_finite(predicted)
+    return predicted
 
 
 def _check_finite(predictions: xr.Dataset) -> None:
@@ -78,16 +85,26 @@ def _check_finite(predictions: xr.Dataset) -> None:
             )
 
 
+def units_of(problem: Problem, expressions: Mapping[str, Expression]) -> dict[str, str]:
+    """Give the units of coordinates and quantities, as far as they are known."""
+    known = dict(problem.physics.units)
+    for name, expression in expressions.items():
+        unit = unit_of(expression, problem.physics.units)
+        if name not in known and unit is not None:
+            known[name] = unit
+    return known
+
+
 def grid_axes(fitted: Fitted, config: PredictionConfig) -> dict[str, np.ndarray]:
     """Choose the grid: the user's counts over the domain; one point where it is flat."""
     physics, dataset = fitted.problem.physics, fitted.problem.dataset
     names = (physics.time, *physics.space)
     domain = merged_domain(physics, dataset, names)
-    counts = dict(zip(names, _DEFAULT_GRID[len(physics.space)], strict=True))
-    counts |= config.grid or {}
+    wide = [name for name in names if domain[name][1] > domain[name][0]]
+    counts = dict(zip(wide, _DEFAULT_GRID[len(wide)], strict=True)) | (config.grid or {})
     return {
         name: np.linspace(*domain[name], counts[name])
-        if domain[name][1] > domain[name][0]
+        if name in wide
         else np.asarray([domain[name][0]])
         for name in names
     }
@@ -116,33 +133,28 @@ def scores_input(predictions: xr.Dataset, names: Sequence[str], *, predictive: b
 
 
 def _at_test_points(
-    fitted: Fitted,
-    expressions: Mapping[str, Expression],
-    config: PredictionConfig,
+    dataset: Dataset,
+    names: Sequence[str],
+    moments: Moments,
     noise: Mapping[str, float],
     levels: np.ndarray,
+    units: Mapping[str, str],
 ) -> xr.Dataset:
-    """Predict at the test points and put the observations beside."""
-    dataset: Dataset = fitted.problem.dataset
-    names = dataset.coordinates
-    rows = coordinate_array(dataset.test, names)
-    moments = predict(fitted, expressions, rows, config.chunk)
-    units = fitted.problem.physics.units
+    """Lay out what was predicted at the test points and put the observations beside."""
     own: dict[str, float | np.ndarray] = dict(noise)
-    own |= {
-        name: dataset.test[name + NOISE_SUFFIX].values
-        for name in expressions
-        if name + NOISE_SUFFIX in dataset.test
-    }
-    shape = (len(rows),)
-    variables = statistics(expressions, moments, (POINT,), shape, own, levels, units, "test_")
-    for name in expressions:
+    for name in set(noise) & set(dataset.outputs):
+        if name + NOISE_SUFFIX in dataset.test:
+            known = dataset.test[name + NOISE_SUFFIX].values
+            own[name] = np.where(np.isnan(known), noise[name], known)
+    shape = (dataset.test.sizes[POINT],)
+    variables = statistics(names, moments, (POINT,), shape, own, levels, units, "test_")
+    for name in names:
         if name in dataset.test:
-            observed = dataset.test[name]
-            variables[f"test_{name}_observed"] = ((POINT,), observed.values, dict(observed.attrs))
+            text = {**about(name, units), "long_name": f"held-out observation of {name}"}
+            variables[f"test_{name}_observed"] = ((POINT,), dataset.test[name].values, text)
     coords = {
-        f"test_{n}": ((POINT,), rows[:, k], dict(dataset.test[n].attrs))
-        for k, n in enumerate(names)
+        f"test_{n}": ((POINT,), dataset.test[n].values, {**about(n, units), "long_name": n})
+        for n in dataset.coordinates
     }
     return xr.Dataset(variables, coords={**coords, "quantile": levels})
 
@@ -173,7 +185,7 @@ def statistics(
             {**unit, "long_name": text},
         )
         if name in noise:
-            total = np.sqrt(sd**2 + np.nan_to_num(noise[name]) ** 2)
+            total = np.sqrt(sd**2 + np.asarray(noise[name]) ** 2)
             text = f"standard deviation of a new observation of {name}"
             found[f"{label}_predictive_sd"] = (dims, total, {**unit, "long_name": text})
     return found

@@ -39,6 +39,12 @@ def run_in(folder: Path, *overrides: str) -> Summary:
         return execute(config, OmegaConf.to_yaml(composed, resolve=True), folder, Reporter(stream))
 
 
+@pytest.fixture(scope="module")
+def run_module() -> Run:
+    """Run an experiment in a folder of the test's choice."""
+    return run_in
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Run an experiment in a temporary folder."""

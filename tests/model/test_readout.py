@@ -33,7 +33,7 @@ def latent_state(time: str, space: str, derivs: tuple[tuple[int, ...], ...]) -> 
         f"kernel/space={space}",
         "kernel.space.lengthscale=0.7",
     )
-    over_time = time_kernel(config.kernel.time, "t", None)
+    over_time = time_kernel(config.kernel.time, "t")
     over_space = space_kernel(config.kernel.space, "x", ("x",), {})
     latent = Latent("u", over_time, over_space, derivs, SITES)
     values = initial_values((*over_time.specs, *over_space.specs), jnp.dtype("float64"))

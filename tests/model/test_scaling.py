@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.cases.problems import predictions, read_config, table_dataset
+from support.cases.problems import posterior, predictions, read_config, table_dataset
 from support.closeness import DIFFERENT_FACTORISATION, SAME_ALGEBRA, assert_close
 
 from physs_runner.datasets.dataset import Scaling
+from physs_runner.model.build import build_problem
+from physs_runner.model.reported import in_data_units
 from physs_runner.model.transforms import Frame
 from physs_runner.physics.derivatives import Deriv, Jet
 
@@ -99,3 +103,30 @@ def test_jets_cross_the_border_by_the_chain_rule() -> None:
         assert_close(factor * np.asarray(scaled) + shift, physical, SAME_ALGEBRA, scale=10.0)
 
     check()
+
+
+@pytest.mark.parametrize("kernel", ["matern52", "iwp"])
+def test_what_is_reported_does_not_depend_on_the_scaling(kernel: str) -> None:
+    """Evidence and hyperparameters in the data's units are those of the unscaled problem."""
+    common = ["physics=none", f"kernel/time={kernel}", "inference=exact"]
+    found = []
+    for time, output in ((1.0, 1.0), (2.0, 4.0)):
+        # The diffusion of a once integrated Wiener process has units u^2 / t^3.
+        diffusion = 2.0 * time**3 / output**2
+        variance = diffusion if kernel == "iwp" else 2.0 / output**2
+        config = read_config(
+            *common, f"kernel.time.lengthscale={1.5 / time}", f"kernel.time.variance={variance}",
+            f"noise.variance={0.01 / output**2}",
+            *([f"kernel.time.initial_variance=[{3 / output**2}, {3 * time**2 / output**2}]"]
+              if kernel == "iwp" else []),
+        )  # fmt: skip
+        scaling = Scaling({"t": 3.0, "u": 0.0}, {"t": time, "u": output})
+        problem = build_problem(config, table_dataset({"t": TIMES}, {"u": VALUES}, scaling))
+        fitted = posterior(problem, config, steps=0)
+        objective = fitted.algorithm.advance(
+            fitted.values, fitted.state, jax.random.key(0), jnp.ones(())
+        ).objective
+        found.append(in_data_units(problem, {**fitted.values, "objective": objective}))
+    assert set(found[0]) == set(found[1])
+    for name, value in found[0].items():
+        assert_close(found[1][name], value, DIFFERENT_FACTORISATION)
