@@ -10,30 +10,40 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from physs_runner.prediction.figures import style
-from physs_runner.prediction.figures.labels import escape
+from physs_runner.prediction.figures.labels import escape, with_unit
 
 _OBJECTIVES = ("elbo", "objective", "evidence", "loss", "energy", "log_marginal")
 _COLUMNS = 3
 _MOST = 24  # panels per page
 
 
-def draw_convergence(history: Mapping[str, np.ndarray]) -> dict[str, Figure]:
-    """Draw the objective and its distance from the best, then every other series.
+def draw_convergence(
+    history: Mapping[str, np.ndarray], units: Mapping[str, str] | None = None
+) -> dict[str, Figure]:
+    """Draw the objective and its distance from the best, then every series that moves.
 
     Args:
         history: series per name along steps, [steps] or [steps, k]; ``step`` when
             present holds the step numbers.
+        units: of the series, where they have one.
     """
     steps, series = _read(history)
     figures = {}
     objectives = [n for n in series if n.rsplit("/", 1)[-1].lower().startswith(_OBJECTIVES)]
     if objectives:
         figures["convergence"] = _draw_objective(steps, {n: series[n] for n in objectives})
-    others = [n for n in series if n not in objectives]
+    others = [n for n in series if n not in objectives and _moves(series[n])]
     for page, start in enumerate(range(0, len(others), _MOST)):
         chosen = {n: series[n] for n in others[start : start + _MOST]}
-        figures["hyperparameters" + (f"_{page + 1}" if page else "")] = _draw_panels(steps, chosen)
+        figures["hyperparameters" + (f"_{page + 1}" if page else "")] = _draw_panels(
+            steps, chosen, units or {}
+        )
     return figures
+
+
+def _moves(values: np.ndarray) -> bool:
+    """Say whether a series changes at all; what is held or never needed is no news."""
+    return bool(np.nanmax(values) > np.nanmin(values))
 
 
 def _read(history: Mapping[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -78,7 +88,9 @@ def _distance_from_best(curve: np.ndarray) -> np.ndarray:
     return np.where(gap > 0, gap, np.nan)
 
 
-def _draw_panels(steps: np.ndarray, series: Mapping[str, np.ndarray]) -> Figure:
+def _draw_panels(
+    steps: np.ndarray, series: Mapping[str, np.ndarray], units: Mapping[str, str]
+) -> Figure:
     columns = min(_COLUMNS, len(series))
     rows = -(-len(series) // columns)
     figure = style.new_figure(style.WIDTH, 1.5 * rows + 0.5)
@@ -87,7 +99,7 @@ def _draw_panels(steps: np.ndarray, series: Mapping[str, np.ndarray]) -> Figure:
         for colour, column in zip(style.CYCLE * 4, values.T, strict=False):
             axes.plot(steps, column, color=colour, linewidth=1.2)
         style.tidy(axes)
-        axes.set_title(_title(name), fontsize=style.SMALL, pad=3)
+        axes.set_title(with_unit(_title(name), units.get(name)), fontsize=style.SMALL, pad=3)
         style.open_frame(axes)
         _scale(axes, values)
         axes.set_xlim(steps[0], steps[-1])
@@ -101,7 +113,7 @@ def _draw_panels(steps: np.ndarray, series: Mapping[str, np.ndarray]) -> Figure:
 
 
 def _scale(axes: Axes, values: np.ndarray) -> None:
-    """Use a logarithmic axis over a decade or more, and room about a constant."""
+    """Use a logarithmic axis over a decade or more."""
     finite = values[np.isfinite(values)]
     low, high = float(finite.min()), float(finite.max())
     if low > 0 and high / low >= 10.0:
@@ -111,9 +123,6 @@ def _scale(axes: Axes, values: np.ndarray) -> None:
             axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         return
-    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-300):
-        room = 0.1 * abs(high) or 1.0
-        axes.set_ylim(low - room, high + room)
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=style.ROUND))
     axes.ticklabel_format(axis="y", scilimits=(-2, 3), useMathText=True, useOffset=False)
 

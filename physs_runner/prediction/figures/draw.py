@@ -66,7 +66,8 @@ def draw_all(
     work: dict[str, Callable[[], dict[str, Figure]]] = {
         name: lambda painter=painter: painter(scene) for name, painter in PAINTERS.items()
     }
-    work["convergence"] = lambda: draw_convergence(history)
+    units = {str(n): str(v.attrs["units"]) for n, v in parameters.items() if "units" in v.attrs}
+    work["convergence"] = lambda: draw_convergence(history, units)
     work["parameters"] = lambda: draw_parameters(parameters)
     files: list[Path] = []
     for name, paint in work.items():
