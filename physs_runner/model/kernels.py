@@ -118,11 +118,14 @@ def space_kernel(
             return SpaceKernel(
                 specs, lambda values: spatial.Product(tuple(p.build(values) for p in parts))
             )
-        weights = np.asarray([part.weight for part in config.parts])
+        weights = tuple(
+            _spec(f"{path}.{k}.weight", p.weight, PLAIN, trainable="weight" in p.trainable)
+            for k, p in enumerate(config.parts)
+        )
         return SpaceKernel(
-            specs,
+            (*specs, *weights),
             lambda values: spatial.Sum(
-                tuple(p.build(values) for p in parts), jnp.asarray(weights, dtype_of(values))
+                tuple(p.build(values) for p in parts), jnp.stack([values[w.name] for w in weights])
             ),
         )
     dims = tuple(config.dims or names)
