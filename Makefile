@@ -1,5 +1,6 @@
 # Everything starts from Python 3.11, pip and make: each target sets up .venv by itself.
-# Variables: ARGS (passed on), TABLE and FAST=1 (for reproduce), PYTHON (for setup).
+# Variables: ARGS (passed on), TABLE and FAST=1 (for reproduce),
+# DATA (for drifters), PYTHON (for setup).
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -10,9 +11,10 @@ UV_VERSION := 0.13.7
 ARGS ?=
 TABLE ?=
 FAST ?=
+DATA ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow lint types format ui sweep bench reproduce clean
+.PHONY: help setup run test test-slow lint types format ui sweep bench reproduce drifters clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +65,9 @@ bench: $(STAMP) ## measure speed
 
 reproduce: $(STAMP) ## reproduce the paper's tables (TABLE=pendulum, FAST=1 for a short form)
 	@$(PY) -m physs_runner.reproduce $(if $(TABLE),--table $(TABLE)) $(if $(FAST),--fast) $(ARGS)
+
+drifters: $(STAMP) ## compare on real drifters (DATA=folder of the snapshots; resumable)
+	@$(PY) -m physs_runner.reproduce.drifters $(if $(DATA),--data $(DATA)) $(ARGS)
 
 clean: ## remove .venv, caches and build products (outputs/ stays)
 	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .benchmarks

@@ -51,7 +51,7 @@ def measured(label: str, count: int, work: Callable[[], Any]) -> dict[str, Any]:
 def generator(count: int, folder: Path) -> dict[str, Any]:
     """Draw drifters, group them by time and pad them."""
     del folder
-    overrides = (f"dataset.count={count}", "dataset.hours=96")
+    overrides = ("experiment=ocean", f"dataset.count={count}", "dataset.hours=96")
     return measured("generate, group and pad", count, lambda: _pad(*overrides))
 
 
@@ -59,7 +59,8 @@ def laser(count: int, folder: Path) -> dict[str, Any]:
     """Read a LASER file, group its drifters by time and pad them."""
     file = folder / "laser.dat"
     write_laser(file, drifters=-(-count // 96), hours=24)
-    overrides = ("dataset=drifters", f"dataset.file={file}", "dataset.average_hours=null")
+    overrides = ("experiment=ocean/helmholtz", "dataset=drifters", f"dataset.file={file}",
+                 "dataset.average_hours=null")  # fmt: skip
     return measured("read a LASER file, group and pad", count, lambda: _pad(*overrides))
 
 
@@ -134,6 +135,7 @@ def _run(directory: Path) -> None:
     from physs_runner.run import execute
 
     composed = _composed(
+        "experiment=ocean",
         "dataset.count=2000",
         "approximation.inducing.count=40",
         "training.iterations=2",
@@ -149,7 +151,7 @@ def _run(directory: Path) -> None:
 def _composed(*overrides: str) -> Any:
     from physs_runner.config.compose import Request, compose
 
-    return compose(Request(("experiment=ocean", *overrides), None))
+    return compose(Request(overrides, None))
 
 
 def _config(*overrides: str) -> Any:

@@ -72,7 +72,7 @@ def run_missing(table: str, place: Place) -> int:
         folder = place.folder(table, row, column, seed)
         if not (folder / "made.json").exists():
             sys.stderr.write(f"{table}: {row.label}, {column} settings, seed {seed}\n")
-            failed += not _run(table, row, column, seed, folder, fast=place.fast)
+            failed += not make_run(table, row, column, seed, folder, fast=place.fast)
     return failed
 
 
@@ -93,7 +93,7 @@ def _wanted(table: str, place: Place) -> Iterator[tuple[Row, str, int]]:
                 yield from ((row, column, seed) for seed in range(place.seeds(row)))
 
 
-def _run(table: str, row: Row, column: str, seed: int, folder: Path, *, fast: bool) -> bool:
+def make_run(table: str, row: Row, column: str, seed: int, folder: Path, *, fast: bool) -> bool:
     """Run one experiment as a user would; say whether it ended with metrics."""
     load = os.getloadavg()[0]
     began = datetime.datetime.now(datetime.UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -46,10 +47,17 @@ def assert_one_sentence(done: subprocess.CompletedProcess[str], *words: str) -> 
     ids=["empty", "missing time", "words"],
 )
 def test_faulty_file_is_refused(text: str, words: tuple[str, ...], tmp_path: Path) -> None:
-    """An empty file, a missing time and a column of words are each named."""
+    """An empty file, a missing time and a column of words are named; no result is begun."""
     (tmp_path / "data.csv").write_text(text)
     done = call(tmp_path, *CSV, "hydra.run.dir=out")
     assert_one_sentence(done, *words)
+    status = json.loads((tmp_path / "out" / "status.json").read_text())
+    assert status["status"] == "FAILED"
+    assert status["error"] in done.stderr
+    left = [path.name for path in (tmp_path / "out").rglob("*")]
+    for result in ("predictions.nc", "parameters.nc", "metrics.json", "model.npz", "figures"):
+        assert result not in left
+    assert not [name for name in left if "partial" in name]
 
 
 @pytest.mark.parametrize(

@@ -170,13 +170,14 @@ def test_vectors_have_streamlines_above_arrows_for_each_time(scenes):
 
 
 def test_convergence_has_a_panel_per_series(history):
-    """The objective has its own figure; every other series a panel in the next."""
-    figures = draw_convergence(history)
+    """The objective has its own figure; every series that moves a panel in the next."""
+    figures = draw_convergence(history, {"noise/theta": "rad2"})
     assert [a.get_ylabel() for a in figures["convergence"].axes] == [
         "ELBO", "distance from the best",
     ]  # fmt: skip
     shown = [a for a in figures["hyperparameters"].axes if a.get_visible()]
-    assert len(shown) == 5
+    assert len(shown) == 4  # of five, one is held
+    assert shown[2].get_title() == "noise/theta (rad$^{2}$)"
     assert shown[1].get_yscale() == "log"  # it spans more than a decade
     assert draw_convergence({}) == {}
     assert draw_convergence({"train/elbo": np.array([1.0])}) == {}
