@@ -19,7 +19,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import chains, iterations, logging_cost, observations  # noqa: E402
+from benchmarks import chains, iterations, logging_cost  # noqa: E402
 
 TARGET = Path(__file__).parent.parent / "docs" / "BENCHMARKS.md"
 
@@ -54,14 +54,6 @@ def _logging(fast: bool) -> str:
     return _table(logging_cost.logging_cost(fast))
 
 
-def _observations(fast: bool) -> str:
-    return _table(observations.many_observations(fast))
-
-
-def _points(fast: bool) -> str:
-    return _table(observations.many_points(fast))
-
-
 SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
     "growth": ("One smoothing pass against the number of times", _growth),
     "structure": (
@@ -74,8 +66,6 @@ SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
         "What logging adds to training: 20,000 steps of 8 metrics (160,000 values)",
         _logging,
     ),
-    "observations": ("Half a million drifter observations: load, group and pad", _observations),
-    "points": ("A million new points from a finished run (40 inducing sites)", _points),
 }
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.observations import write_laser
 from physs_runner.datasets.drifters import DriftersConfig, load_drifters
 from physs_runner.datasets.drifters_synthetic import (
     SyntheticDriftersConfig,
@@ -26,15 +25,34 @@ from physs_runner.datasets.points import group_by_time
 SNAPSHOTS = Path(__file__).parents[3] / "shared" / "data" / "drifters"
 
 
-def laser_file(folder: Path, drifters: int, hours: int) -> str:
-    """Write a file in the LASER format and name it."""
-    write_laser(folder / "laser.dat", drifters, hours)
-    return str(folder / "laser.dat")
+def write_laser(path: Path, drifters: int, hours: int) -> str:
+    """Write a file in the LASER format: positions and velocities every 15 minutes."""
+    stamps = pd.date_range("2016-02-24T12:00", periods=4 * hours, freq="15min")
+    rng = np.random.default_rng(0)
+    ids = np.repeat([f"L_{number:04d}" for number in range(drifters)], len(stamps))
+    count = len(ids)
+    frame = pd.DataFrame(
+        {
+            "id": ids,
+            "date": np.tile(stamps.strftime("%Y-%m-%d"), drifters),
+            "time": np.tile(stamps.strftime("%H:%M:%S.000000"), drifters),
+            "lat": np.round(rng.uniform(25, 31, count), 6),
+            "lon": np.round(rng.uniform(-91, -84, count), 6),
+            "position_error": 0.0001,
+            "u": np.round(rng.normal(size=count), 4),
+            "v": np.round(rng.normal(size=count), 4),
+            "velocity_error": 0.002,
+        }
+    )
+    with path.open("w") as stream:
+        stream.write("% LASER drifters\n%\n% id date time lat lon ...\n% units\n%\n")
+        frame.to_csv(stream, sep=" ", header=False, index=False)
+    return str(path)
 
 
 def test_hourly_averages_of_a_laser_file(tmp_path):
     """The mean over each hour and drifter equals the mean computed by hand."""
-    file = laser_file(tmp_path, drifters=3, hours=6)
+    file = write_laser(tmp_path / "laser.dat", drifters=3, hours=6)
     data = load_drifters(DriftersConfig(file=file, split=SplitConfig(method="none")), 0)
     assert data.train.sizes["point"] == 18
     raw = pd.read_csv(file, sep=" ", skiprows=5, header=None)
@@ -47,7 +65,7 @@ def test_hourly_averages_of_a_laser_file(tmp_path):
 
 def test_day_and_region_of_a_laser_file(tmp_path):
     """Only rows of the day inside the region are averaged."""
-    file = laser_file(tmp_path, drifters=5, hours=24)
+    file = write_laser(tmp_path / "laser.dat", drifters=5, hours=24)
     config = DriftersConfig(
         file=file, days=["2016-02-25"], longitude=(-90, -84.5), latitude=(26, 30),
         average_hours=None, split=SplitConfig(method="none"),
@@ -62,7 +80,7 @@ def test_day_and_region_of_a_laser_file(tmp_path):
 
 def test_kilometres_keep_distances(tmp_path):
     """One degree of latitude is 111.2 km; positions are relative to their mean."""
-    file = laser_file(tmp_path, drifters=2, hours=4)
+    file = write_laser(tmp_path / "laser.dat", drifters=2, hours=4)
     kwargs = {"file": file, "average_hours": None, "split": SplitConfig(method="none")}
     degrees = load_drifters(DriftersConfig(**kwargs), 0).train
     km = load_drifters(DriftersConfig(**kwargs, positions="kilometres"), 0).train
@@ -145,7 +163,7 @@ def test_whole_drifters_can_be_left_out():
 
 def test_many_drifters_load_group_and_pad_quickly(tmp_path):
     """A tenth of half a million observations in well under ten seconds, and a tenth of 2 GB."""
-    file = laser_file(tmp_path, drifters=525, hours=24)
+    file = write_laser(tmp_path / "laser.dat", drifters=525, hours=24)
     config = DriftersConfig(file=file, average_hours=None)
     started = time.process_time()
     data = load_drifters(config, 0)
@@ -158,3 +176,18 @@ def test_many_drifters_load_group_and_pad_quickly(tmp_path):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 0.2e9
+
+
+@pytest.mark.slow
+def test_half_a_million_drifters_load_group_and_pad(tmp_path):
+    """The full size, from a file and from the generator, in 10 s of one core each."""
+    file = write_laser(tmp_path / "laser.dat", drifters=5209, hours=24)
+    started = time.process_time()
+    data = load_drifters(DriftersConfig(file=file, average_hours=None), 0)
+    groups = group_by_time(data.train["t"].values)
+    assert time.process_time() - started < 10
+    assert groups.mask.sum() == 450_058
+    started = time.process_time()
+    data = load_drifters_synthetic(SyntheticDriftersConfig(count=500_000, hours=96), 0)
+    group_by_time(data.train["t"].values)
+    assert time.process_time() - started < 10
