@@ -115,7 +115,9 @@ def read_config(directory: Path) -> dict[str, Any]:
         # What a run wrote is plain data; a loader that could build objects is not needed.
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise DataError(f"{directory} holds no run: it has no config.yaml") from error
+        raise DataError(
+            f"{directory} is the folder of neither a run (no config.yaml) nor a sweep"
+        ) from error
     except (OSError, yaml.YAMLError, UnicodeError) as error:
         raise DataError(f"{path} cannot be read: {error}") from error
     if not isinstance(found, dict):

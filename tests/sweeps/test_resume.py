@@ -55,4 +55,4 @@ def test_resume_repeats_failed_jobs_only(tmp_path, monkeypatch, capsys):
 def test_resume_refuses_what_is_no_sweep(tmp_path, capsys):
     """A folder without a sweep's note, and overrides that would change jobs, are refused."""
     assert main(["resume", str(tmp_path)]) == 1
-    assert "is not the folder of a sweep" in capsys.readouterr().err
+    assert "is the folder of neither a run (no config.yaml) nor a sweep" in capsys.readouterr().err
