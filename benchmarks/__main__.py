@@ -26,7 +26,7 @@ TARGET = Path(__file__).parent.parent / "docs" / "BENCHMARKS.md"
 
 def _growth(fast: bool) -> str:
     rows = chains.growth_with_time(fast)
-    smallest = 1_000
+    smallest = 100
     slopes = "; ".join(
         f"state {s}: time {chains.slope(rows, s, smallest, 'seconds'):.2f}, "
         f"memory {chains.slope(rows, s, smallest, 'memory, MB'):.2f}"
