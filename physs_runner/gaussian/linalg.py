@@ -65,25 +65,6 @@ def solve_lower(chol: Array, b: Array) -> Array:
     return jnp.stack(rows, axis=-2)
 
 
-def solve_lower_transposed(chol: Array, b: Array) -> Array:
-    """Solve L' x = b for a lower triangular L [n, n] and b [n, m]."""
-    n = chol.shape[-1]
-    if n > SMALL:
-        return solve_triangular(chol, b, lower=True, trans=1)
-    rows: list[Array] = [jnp.zeros_like(b[..., 0, :])] * n
-    for i in reversed(range(n)):
-        inner = sum(
-            (chol[..., k, i, None] * rows[k] for k in range(i + 1, n)), jnp.zeros_like(b[..., 0, :])
-        )
-        rows[i] = (b[..., i, :] - inner) / chol[..., i, i, None]
-    return jnp.stack(rows, axis=-2)
-
-
-def solve_positive(chol: Array, b: Array) -> Array:
-    """Solve L L' x = b for b [n, m]."""
-    return solve_lower_transposed(chol, solve_lower(chol, b))
-
-
 def half_log_det(chol: Array) -> Array:
     """Half the log determinant of L L'."""
     return jnp.sum(jnp.log(jnp.diagonal(chol, axis1=-2, axis2=-1)), axis=-1)

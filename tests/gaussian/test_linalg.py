@@ -34,8 +34,8 @@ def test_products_equal_numpy(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_factor_and_solves_equal_numpy(n: int) -> None:
-    """The factor and all three solves are NumPy's, unrolled or not."""
+def test_factor_solve_and_determinant_equal_numpy(n: int) -> None:
+    """The factor, its solve and its determinant are NumPy's, unrolled or not."""
     a, b = positive(n), np.random.default_rng(2).normal(size=(n, 2))
 
     @jax.jit
@@ -44,8 +44,6 @@ def test_factor_and_solves_equal_numpy(n: int) -> None:
         return (
             chol,
             linalg.solve_lower(chol, b),
-            linalg.solve_lower_transposed(chol, b),
-            linalg.solve_positive(chol, b),
             linalg.half_log_det(chol),
         )
 
@@ -53,8 +51,6 @@ def test_factor_and_solves_equal_numpy(n: int) -> None:
     expected = (
         chol,
         np.linalg.solve(chol, b),
-        np.linalg.solve(chol.T, b),
-        np.linalg.solve(a, b),
         0.5 * np.linalg.slogdet(a)[1],
     )
     for ours, theirs in zip(everything(a, b), expected, strict=True):
