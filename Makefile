@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing into $(VENV) (once)"
 	@$(PY) -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) \
 		|| echo "uv is not to be had; installing with pip"
-	@if $(PY) -m uv --version >/dev/null 2>&1 && $(PY) -m uv pip install --quiet \
+	@if $(PY) -m uv --version >/dev/null 2>&1 && $(PY) -m uv pip install --quiet --compile-bytecode \
 			--python $(PY) -c constraints.txt -b constraints.txt -e ".[dev]"; then :; \
 	else PIP_CONSTRAINT=constraints.txt $(PY) -m pip install --quiet \
 			--disable-pip-version-check -e ".[dev]"; fi
