@@ -17,7 +17,7 @@ from physs_runner.errors import PhyssError
 from physs_runner.sweeps.jobs import Job
 
 PR_SET_PDEATHSIG = 1  # of prctl: the signal that the parent's death sends
-CONSOLE = "console.txt"  # what a job in another process would have printed
+CONSOLE = "console.txt"  # what a run alone would have printed
 
 # Libraries size their pools of threads by these when they are loaded; the last two are XLA's.
 THREAD_VARIABLES = (
@@ -44,21 +44,24 @@ def obey_sweep_only() -> None:
 
 
 def perform(job: Job) -> str | None:
-    """Run a job in this process; return why it failed, None when it did not.
+    """Run a job in this process, its words in a file; return why it failed, None if it did not.
 
     Raises:
         KeyboardInterrupt: it was interrupted, and its record says so.
     """
     from physs_runner.config.application import run_job
 
+    directory = Path(job.directory)
     try:
-        return run_job(job.request, Path(job.directory))
+        directory.mkdir(parents=True, exist_ok=True)
+        with _written(directory / CONSOLE):
+            return run_job(job.request, directory)
     except PhyssError as error:
         return str(error)
 
 
 def perform_apart(job: Job) -> str | None:
-    """Run a job in a worker process: with its share of cores and nothing on the terminal."""
+    """Run a job in a worker process, with its share of cores."""
     os.environ.update(thread_variables(job.threads))
     try:
         os.chdir(job.folder)
@@ -69,8 +72,7 @@ def perform_apart(job: Job) -> str | None:
             "must share its folders"
         )
     try:
-        with _written(Path(job.directory) / CONSOLE):
-            return perform(job)
+        return perform(job)
     except KeyboardInterrupt as error:
         return str(error) or "interrupted"
     except Exception as error:  # an error that cannot be pickled must not end the worker

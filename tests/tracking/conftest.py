@@ -110,14 +110,13 @@ def client(store: Store, local: Destination):  # noqa: ARG001 - it makes the dat
     return MlflowClient(local.uri)
 
 
-REAL = [
+SMALL = [
     "dataset.steps=60",
     "dataset.train_region=40",
     "physics.collocation.count=8",
-    "training.iterations=12",
     "prediction.grid={t: 11}",
-    "tracking.system_metrics=true",
 ]
+REAL = [*SMALL, "training.iterations=12", "tracking.system_metrics=true"]
 
 
 @pytest.fixture(scope="session")
@@ -141,6 +140,24 @@ def real_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def physs() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command line in a folder, as a user does."""
     return run_physs
+
+
+@pytest.fixture(scope="session")
+def start_small() -> Callable[..., subprocess.Popen[str]]:
+    """Start a run of a small problem in a process of its own."""
+
+    def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "physs_runner", "run", *SMALL, *arguments],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    return start
 
 
 def run_physs(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

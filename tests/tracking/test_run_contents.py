@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -145,3 +148,28 @@ def test_failed_run_says_why(reader, real_run, physs):
     log = Path(reader.download_artifacts(run.info.run_id, "log.txt")).read_text()
     assert "the run failed" in log
     assert "Traceback" in log
+
+
+def test_interrupted_run_is_killed_in_the_store(reader, real_run, start_small):
+    """After Ctrl-C the store says KILLED and why, and has the steps and log until then."""
+    place = real_run.parents[2]
+    folder = place / "outputs" / "runs" / "interrupted"
+    long = ("training.iterations=1000000", "training.early_stopping.tolerance=0")
+    process = start_small(*long, "name=interrupted", f"hydra.run.dir={folder}", cwd=place)
+    history = folder / "history.jsonl"
+    deadline = time.monotonic() + 240
+    while not (history.exists() and history.stat().st_size):
+        assert time.monotonic() < deadline, "no step was made"
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert f"physs resume {folder}" in said
+    run = reader.get_run(read_sent(folder, embedded(place / "outputs").uri).run_id)
+    assert run.info.status == "KILLED"
+    assert run.data.tags["error"].startswith("interrupted; go on with: physs resume")
+    found = reader.get_metric_history(run.info.run_id, "train/objective")
+    assert sorted(m.step for m in found) == read_history(folder).steps.tolist()
+    log = Path(reader.download_artifacts(run.info.run_id, "log.txt")).read_text()
+    assert log.rstrip().endswith("interrupted")
