@@ -19,7 +19,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import chains, iterations, logging_cost  # noqa: E402
+from benchmarks import chains, iterations, logging_cost, sweeping  # noqa: E402
 
 TARGET = Path(__file__).parent.parent / "docs" / "BENCHMARKS.md"
 
@@ -54,6 +54,18 @@ def _logging(fast: bool) -> str:
     return _table(logging_cost.logging_cost(fast))
 
 
+def _launchers(fast: bool) -> str:
+    return _table(sweeping.launchers(fast))
+
+
+def _starts(fast: bool) -> str:
+    return _table(sweeping.starts(fast))
+
+
+def _seeds(fast: bool) -> str:
+    return _table(sweeping.batched_seeds(fast))
+
+
 SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
     "growth": ("One smoothing pass against the number of times", _growth),
     "structure": (
@@ -66,6 +78,15 @@ SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
         "What logging adds to training: 20,000 steps of 8 metrics (160,000 values)",
         _logging,
     ),
+    "launchers": (
+        "Eight jobs of the pendulum (C = 100, 200 iterations), programs kept from before",
+        _launchers,
+    ),
+    "starts": (
+        "From the start of a process to its first iteration, pendulum at C = 100",
+        _starts,
+    ),
+    "seeds": ("Five seeds of the pendulum at C = 100, from start to finish", _seeds),
 }
 
 

@@ -185,8 +185,7 @@ class Ray:
 
     def __init__(self, config: LauncherConfig, directory: Path) -> None:
         del directory
-        # A cluster of `ray start` asks for the token that it left in the home folder.
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        _use_ray_token()
         import ray
 
         self._ray = ray
@@ -230,6 +229,13 @@ class Ray:
     def close(self) -> None:
         """Leave the cluster; one that was started here ends, and jobs of this sweep with it."""
         self._ray.shutdown()
+
+
+def _use_ray_token() -> None:
+    """Show a cluster the token that `ray start` used; given an address, Ray looks for none."""
+    place = os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token"
+    if "RAY_AUTH_TOKEN" in os.environ or Path(place).exists():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 ENGINES: dict[str, tuple[Callable[[LauncherConfig, Path], Engine], str | None]] = {
