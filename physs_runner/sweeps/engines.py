@@ -18,7 +18,13 @@ from typing import Any, NamedTuple, Protocol
 from physs_runner.config.schema import LauncherConfig
 from physs_runner.errors import ConfigError
 from physs_runner.sweeps.jobs import Job
-from physs_runner.sweeps.worker import obey_sweep_only, perform, perform_apart, thread_variables
+from physs_runner.sweeps.worker import (
+    obey_sweep_only,
+    perform,
+    perform_alone,
+    perform_apart,
+    thread_variables,
+)
 
 
 class Outcome(NamedTuple):
@@ -145,9 +151,9 @@ class Submitit:
 
         if config.cluster not in ("local", "slurm"):
             raise ConfigError("launcher.cluster", f"must be local or slurm, not {config.cluster}")
-        here = config.cluster == "local"
-        self.workers = config.workers or (cores() if here else 100)
-        share = max(1, cores() // self.workers) if here else 1
+        self._here = config.cluster == "local"
+        self.workers = config.workers or (cores() if self._here else 100)
+        share = max(1, cores() // self.workers) if self._here else 1
         self._threads = config.threads or share
         try:
             self._executor = AutoExecutor(directory / "submitit", cluster=config.cluster)
@@ -158,8 +164,12 @@ class Submitit:
             raise ConfigError("launcher", f"submitit refuses: {error}") from error
 
     def submit(self, job: Job) -> Any:
-        """Queue the job."""
-        return self._executor.submit(perform_apart, job._replace(threads=self._threads))
+        """Queue the job; a process of this machine that watches it ignores Ctrl-C."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            return self._executor.submit(perform_alone, job._replace(threads=self._threads))
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def outcome(self, handle: Any) -> Outcome | None:
         """Ask the queue."""
@@ -172,9 +182,13 @@ class Submitit:
             return Outcome(lost, lost=True)
 
     def interrupt(self, handles: Sequence[Any]) -> None:
-        """Cancel the jobs."""
+        """Have the jobs terminated; submitit itself would kill local ones a second later."""
         for handle in handles:
-            handle.cancel(check=False)
+            if self._here:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(handle.job_id), signal.SIGTERM)
+            else:
+                handle.cancel(check=False)
 
     def close(self) -> None:
         """Nothing was started that outlives its jobs."""

@@ -79,6 +79,12 @@ def perform_apart(job: Job) -> str | None:
         return f"internal error, {type(error).__name__}: {error}"
 
 
+def perform_alone(job: Job) -> str | None:
+    """Run a job in a process that was started for it."""
+    obey_sweep_only()
+    return perform_apart(job)
+
+
 @contextlib.contextmanager
 def _written(path: Path) -> Iterator[None]:
     """Send what is printed to a file."""

@@ -22,7 +22,18 @@ SMALL = (
     "training.early_stopping.tolerance=0",
 )
 LONG = (*SMALL, "training.iterations=1000000")
-PARALLEL = {"joblib": ("launcher=joblib", "launcher.workers=2")}
+PARALLEL = ("joblib", "submitit", "ray")
+
+
+@pytest.fixture
+def elsewhere(launcher: str, request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The overrides by which two jobs at a time run elsewhere; none for here."""
+    if launcher == "basic":
+        return ()
+    pytest.importorskip(launcher)
+    if launcher == "ray":
+        return ("launcher=ray", f"launcher.address={request.getfixturevalue('ray_address')}")
+    return (f"launcher={launcher}", "launcher.workers=2")
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -80,10 +91,10 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, float]]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", PARALLEL)
-def test_launchers_give_identical_metrics(launcher, expected, tmp_path):
+def test_launchers_give_identical_metrics(launcher, elsewhere, expected, tmp_path):
     """Where a job runs changes no digit of what it finds."""
     arguments = ("sweep", "seed=0,1,2,3", *SMALL, "training.iterations=5", "hydra.sweep.dir=out")
-    process = start(tmp_path, *arguments, *PARALLEL[launcher])
+    process = start(tmp_path, *arguments, *elsewhere)
     printed = process.communicate(timeout=400)
     assert process.returncode == 0, printed
     assert [metrics(tmp_path / "out" / str(job)) for job in range(4)] == expected
@@ -92,13 +103,12 @@ def test_launchers_give_identical_metrics(launcher, expected, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["basic", *PARALLEL])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_sweep_ends_its_children(launcher, number, tmp_path):
+def test_interrupted_sweep_ends_its_children(launcher, elsewhere, number, tmp_path):
     """A signal to the sweep ends every job; their runs and the sweep's are KILLED."""
     if number == signal.SIGTERM and launcher != "joblib":
         pytest.skip("one launcher is enough for the other signal")
-    further = PARALLEL.get(launcher, ())
-    process = start(tmp_path, "sweep", "seed=0,1", *LONG, "hydra.sweep.dir=out", *further)
-    running = [tmp_path / "out" / str(job) for job in range(2 if further else 1)]
+    process = start(tmp_path, "sweep", "seed=0,1", *LONG, "hydra.sweep.dir=out", *elsewhere)
+    running = [tmp_path / "out" / str(job) for job in range(2 if elsewhere else 1)]
     for folder in running:
         wait_until_trains(folder)
     pids = [status(folder)["pid"] for folder in running]
@@ -106,17 +116,18 @@ def test_interrupted_sweep_ends_its_children(launcher, number, tmp_path):
     printed = process.communicate(timeout=120)
     assert process.returncode == 128 + number, printed
     assert [status(folder)["status"] for folder in running] == ["KILLED"] * len(running)
+    assert all(list((folder / "checkpoints").iterdir()) for folder in running)
     assert status(tmp_path / "out" / "summary")["status"] == "KILLED"
     time.sleep(1)
-    assert not any(alive(pid) for pid in pids)
+    assert launcher == "ray" or not any(alive(pid) for pid in pids)  # Ray keeps its workers
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", PARALLEL)
-def test_killed_worker_costs_its_own_job_only(launcher, tmp_path):
+def test_killed_worker_costs_its_own_job_only(launcher, elsewhere, tmp_path):
     """The others finish, the sweep says which was killed, and resuming completes it."""
     jobs = ("training.iterations=20000", "seed=0,1,2")
-    arguments = ("sweep", *jobs, *SMALL, "hydra.sweep.dir=out", *PARALLEL[launcher])
+    arguments = ("sweep", *jobs, *SMALL, "hydra.sweep.dir=out", *elsewhere)
     process = start(tmp_path, *arguments)
     wait_until_trains(tmp_path / "out" / "0")
     os.kill(status(tmp_path / "out" / "0")["pid"], signal.SIGKILL)
@@ -126,7 +137,7 @@ def test_killed_worker_costs_its_own_job_only(launcher, tmp_path):
     states = [status(tmp_path / "out" / str(job))["status"] for job in range(3)]
     assert states == ["KILLED", "FINISHED", "FINISHED"]
     ends = [status(tmp_path / "out" / str(job))["end_ms"] for job in (1, 2)]
-    again = start(tmp_path, "resume", "out", *PARALLEL[launcher])
+    again = start(tmp_path, "resume", "out", *elsewhere)
     printed, _ = again.communicate(timeout=400)
     assert again.returncode == 0, printed
     assert printed.count("finished in") == 1
