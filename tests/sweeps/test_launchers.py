@@ -91,7 +91,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, float]]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", PARALLEL)
-def test_launchers_give_identical_metrics(launcher, elsewhere, expected, tmp_path):
+def test_launchers_give_identical_metrics(elsewhere, expected, tmp_path):
     """Where a job runs changes no digit of what it finds."""
     arguments = ("sweep", "seed=0,1,2,3", *SMALL, "training.iterations=5", "hydra.sweep.dir=out")
     process = start(tmp_path, *arguments, *elsewhere)
@@ -124,7 +124,7 @@ def test_interrupted_sweep_ends_its_children(launcher, elsewhere, number, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", PARALLEL)
-def test_killed_worker_costs_its_own_job_only(launcher, elsewhere, tmp_path):
+def test_killed_worker_costs_its_own_job_only(elsewhere, tmp_path):
     """The others finish, the sweep says which was killed, and resuming completes it."""
     jobs = ("training.iterations=20000", "seed=0,1,2")
     arguments = ("sweep", *jobs, *SMALL, "hydra.sweep.dir=out", *elsewhere)
