@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = (
+TINY = (
     "tracking=none",
     "dataset.steps=60",
     "dataset.train_region=40",
-    "physics.collocation.count=8",
     "prediction.grid={t: 11}",
     "training.early_stopping.tolerance=0",
 )
+SMALL = (*TINY, "physics.collocation.count=8")
 LONG = (*SMALL, "training.iterations=1000000")
 PARALLEL = ("joblib", "submitit", "ray")
 
@@ -36,12 +36,12 @@ def elsewhere(launcher: str, request: pytest.FixtureRequest) -> tuple[str, ...]:
     return (f"launcher={launcher}", "launcher.workers=2")
 
 
-def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Start the command line in a folder."""
     return subprocess.Popen(
         [sys.executable, "-m", "physs_runner", *arguments],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -75,6 +75,11 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def programs(cache: Path) -> set[str]:
+    """Name the compiled programs that are kept."""
+    return {path.name for path in cache.rglob("*-cache")}
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +149,51 @@ def test_killed_worker_costs_its_own_job_only(elsewhere, tmp_path):
     assert status(tmp_path / "out" / "0")["status"] == "FINISHED"
     assert ends == [status(tmp_path / "out" / str(job))["end_ms"] for job in (1, 2)]
     assert status(tmp_path / "out" / "summary")["status"] == "FINISHED"
+
+
+def test_job_killed_while_it_compiles_is_made_up_for(tmp_path):
+    """The other job finishes; resuming runs only the killed one, and compiles nothing anew."""
+    kept = {"PHYSS_CACHE": str(tmp_path / "cache")}
+    jobs = ("seed=0,1", *SMALL, "training.iterations=5", "hydra.sweep.dir=out")
+    apart = ("launcher=joblib", "launcher.workers=2")
+    process = start(tmp_path, "sweep", *jobs, *apart, **kept)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "out" / "0" / "status.json").exists():
+        assert time.monotonic() < deadline, "the first job does not start"
+        time.sleep(0.05)
+    os.kill(status(tmp_path / "out" / "0")["pid"], signal.SIGKILL)
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 1, printed
+    assert "1 of 2 jobs did not finish" in printed
+    assert "the worker process died" in printed
+    end = status(tmp_path / "out" / "1")["end_ms"]
+    compiled = programs(tmp_path / "cache")
+    assert compiled
+    again = start(tmp_path, "resume", "out", "launcher=basic", **kept)
+    printed, _ = again.communicate(timeout=300)
+    assert again.returncode == 0, printed
+    assert printed.count("\n") == 3, printed  # what begins, one job, what came of it
+    assert status(tmp_path / "out" / "0")["status"] == "FINISHED"
+    assert status(tmp_path / "out" / "1")["end_ms"] == end
+    assert programs(tmp_path / "cache") == compiled
+
+
+@pytest.mark.slow
+def test_twenty_jobs_compile_once_per_shape(tmp_path):
+    """After one job of each shape, twenty jobs in fresh and old processes compile nothing."""
+    kept = {"PHYSS_CACHE": str(tmp_path / "cache")}
+    shapes = "physics.collocation.count=8,12"
+    small = (*TINY, "training.iterations=5", shapes)
+    for seeds, out, further in (
+        ("seed=0", "first", ()),
+        ("seed=range(10)", "all", ("launcher=joblib", "launcher.workers=2")),
+    ):
+        process = start(
+            tmp_path, "sweep", *small, seeds, f"hydra.sweep.dir={out}", *further, **kept
+        )
+        printed, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, printed
+        if out == "first":
+            compiled = programs(tmp_path / "cache")
+    assert "all 20 jobs finished" in printed
+    assert programs(tmp_path / "cache") == compiled
