@@ -19,7 +19,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import chains, iterations, logging_cost, sweeping  # noqa: E402
+from benchmarks import chains, estimates, iterations, logging_cost, sweeping  # noqa: E402
 
 TARGET = Path(__file__).parent.parent / "docs" / "BENCHMARKS.md"
 
@@ -50,6 +50,10 @@ def _iterations(fast: bool) -> str:
     return _table(rows) + (f"\n\n{_table(compared)}" if compared else "")
 
 
+def _estimates(fast: bool) -> str:
+    return _table(estimates.estimates(fast))
+
+
 def _logging(fast: bool) -> str:
     return _table(logging_cost.logging_cost(fast))
 
@@ -74,6 +78,7 @@ SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
     ),
     "million": ("A million steps of a damped oscillator, 10,000 observations", _million),
     "iterations": ("One iteration at the paper's settings", _iterations),
+    "estimates": ("What `physs check` counts, and what an iteration takes", _estimates),
     "logging": (
         "What logging adds to training: 20,000 steps of 8 metrics (160,000 values)",
         _logging,

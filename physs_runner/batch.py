@@ -21,7 +21,6 @@ from physs_runner.job import (
     Job,
     Prepared,
     checkpoints_of,
-    conclude,
     log_iterations,
     open_job,
     prepare,
@@ -110,6 +109,8 @@ def _conclude_all(
     jobs: Sequence[Job], ready: Sequence[Prepared], results: Sequence[FitResult | NumericalError]
 ) -> tuple[list[dict[str, float]], dict[str, str]]:
     """Conclude every member; one that fails leaves the others alone."""
+    from physs_runner.conclusion import conclude  # slow to load, so not before training
+
     found, problems = [], {}
     for own, prepared, result in zip(jobs, ready, results, strict=True):
         try:

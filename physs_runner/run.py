@@ -13,7 +13,7 @@ from physs_runner.config.schema import RunConfig
 from physs_runner.console import Reporter
 from physs_runner.devices import use_device
 from physs_runner.interruption import Interruption
-from physs_runner.job import Job, checkpoints_of, conclude, log_iterations, open_job, prepare
+from physs_runner.job import Job, checkpoints_of, log_iterations, open_job, prepare
 from physs_runner.model.build import Problem
 from physs_runner.model.reported import in_data_units
 from physs_runner.notes import plain_config
@@ -68,6 +68,8 @@ def _perform(job: Job) -> dict[str, float]:
         result = train(
             ready.algorithm, job.config, ready.key, report, checkpoints_of(job, ready.digest)
         )
+    from physs_runner.conclusion import conclude  # slow to load, so not before training
+
     return conclude(job, ready, result)
 
 

@@ -40,6 +40,7 @@ FIXED = (
     "job.chdir",
     "sweep.subdir",
 )
+FOLDERS = ("hydra.run.dir=", "hydra.sweep.dir=")
 ADVICE = {
     "searchpath": "add your own folder with --config-dir",
 }
@@ -79,7 +80,9 @@ def _check_fixed(section: Mapping[str, Any], request: Request) -> None:
     from hydra.types import RunMode
     from omegaconf import OmegaConf
 
-    touched = any(text.lstrip("+~").startswith("hydra") for text in request.overrides)
+    # Folders that the command line names are its own business, and no job is without one.
+    given = [text for text in request.overrides if not text.startswith(FOLDERS)]
+    touched = any(text.lstrip("+~").startswith("hydra") for text in given)
     if request.config_dir is None and not touched:
         return  # the packaged node, as it is
     loader = make_loader()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import logsumexp
 
 from physs_runner.datasets.points import Floats
 
@@ -68,6 +67,8 @@ def burgers(t: Floats, space: tuple[Floats, ...], c: Coefficients) -> Floats:
     converges faster than any power, and its weights stay in logarithms because they
     span many orders of magnitude.
     """
+    from scipy.special import logsumexp  # slow to load, seldom needed
+
     (x,) = space
     nu = c["nu"]
     u = -np.sin(np.pi * x)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-import scipy.io
 
 from physs_runner.datasets.columns import RawTable
 from physs_runner.datasets.dataset import Dataset
@@ -43,6 +42,8 @@ def read_mat(file: str, wanted: Sequence[str], axes: Sequence[str]) -> RawTable:
         axes: names of the vectors along each axis of gridded variables; empty when
             every variable is a column already.
     """
+    import scipy.io  # slow to load, seldom needed
+
     path = find_file(file)
     if file_kind(path) in ("MATLAB version 7.3", "HDF5 or NetCDF-4"):
         raise DataError(f"{file} is a MATLAB 7.3 file; save it with the option -v7 instead")

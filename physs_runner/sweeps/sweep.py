@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from physs_runner.config.compose import Request, compose
+from physs_runner.config.compose import Request, compose, group_names, make_loader
 from physs_runner.config.records import read_record
 from physs_runner.config.schema import LauncherConfig, SweepConfig, TrackingConfig
 from physs_runner.config.space import Listed, Space, grid, parameters, read_space
@@ -122,9 +122,14 @@ def _check(sweep: SweepConfig, composed: Any) -> None:
 
 
 def _check_axes(space: Space, request: Request) -> None:
-    """Compose each value of a list once, so that a wrong name ends in a sentence now."""
+    """Compose once with every option of a group, so that a wrong name ends in a sentence now.
+
+    Of a key that is no group one value is enough: it is the key that may be wrong.
+    """
+    groups = group_names(make_loader(request.config_dir))
     for axis in space.axes:
-        for value in axis.values if isinstance(axis, Listed) else ():
+        values = axis.values if isinstance(axis, Listed) else ()
+        for value in values if axis.key in groups else values[:1]:
             overrides = (*space.fixed, f"{axis.key}={value}")
             compose(request._replace(overrides=overrides))
 
