@@ -34,9 +34,9 @@ class Place(NamedTuple):
         outputs = Path(os.environ.get("PHYSS_OUTPUTS", "outputs"))
         return cls(outputs / "reproduce" / ("fast" if fast else "full"), fast)
 
-    def seeds(self, row: Row) -> int:
-        """How many runs a row is averaged over."""
-        return 1 if self.fast else row.seeds
+    def seeds(self, row: Row, column: str) -> int:
+        """How many runs a cell is averaged over."""
+        return 1 if self.fast else row.runs(column)
 
     def folder(self, table: str, row: Row, column: str, seed: int) -> Path:
         """Folder of one run."""
@@ -55,7 +55,7 @@ class Found(NamedTuple):
 def results(place: Place, table: str, row: Row, column: str) -> list[Found]:
     """Read the runs of a row that finished."""
     found = []
-    for seed in range(place.seeds(row)):
+    for seed in range(place.seeds(row, column)):
         folder = place.folder(table, row, column, seed)
         metrics, made = folder / "metrics.json", folder / "made.json"
         if metrics.exists() and made.exists():
@@ -90,7 +90,7 @@ def _wanted(table: str, place: Place) -> Iterator[tuple[Row, str, int]]:
     for column in reversed(COLUMNS):
         for row in TABLES[table].rows:
             if row.overrides(column) is not None:
-                yield from ((row, column, seed) for seed in range(place.seeds(row)))
+                yield from ((row, column, seed) for seed in range(place.seeds(row, column)))
 
 
 def make_run(table: str, row: Row, column: str, seed: int, folder: Path, *, fast: bool) -> bool:

@@ -17,7 +17,6 @@ from physs_runner.reproduce.tables import TABLES
 from physs_runner.run import Summary
 
 
-@pytest.mark.slow
 def test_fast_form_runs_a_table_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -32,6 +31,16 @@ def test_fast_form_runs_a_table_once(
     capfd.readouterr()
     assert main(["--table", "unknown_force", "--fast"]) == 0
     assert "seed 0" not in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_fast_form_of_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row of every table runs, and every table has its figures."""
+    monkeypatch.setenv("PHYSS_OUTPUTS", str(tmp_path))
+    assert main(["--fast"]) == 0
+    text = (tmp_path / "reproduce" / "fast" / "RESULTS.md").read_text()
+    assert "not run" not in text
+    assert text.count("![") >= len(TABLES)
 
 
 def _write(place: Place, table: str, column: str, seed: int, **metrics: float) -> None:
