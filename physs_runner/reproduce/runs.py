@@ -86,11 +86,15 @@ def missing(table: str, place: Place) -> list[str]:
 
 
 def _wanted(table: str, place: Place) -> Iterator[tuple[Row, str, int]]:
-    """List what a table needs: our settings first, for the paper's take longer."""
-    for column in reversed(COLUMNS):
-        for row in TABLES[table].rows:
-            if row.overrides(column) is not None:
-                yield from ((row, column, seed) for seed in range(place.seeds(row, column)))
+    """List what a table needs: every cell once before further seeds, our settings first."""
+    cells = [
+        (row, column, seed)
+        for column in reversed(COLUMNS)
+        for row in TABLES[table].rows
+        if row.overrides(column) is not None
+        for seed in range(place.seeds(row, column))
+    ]
+    return iter(sorted(cells, key=lambda cell: cell[2]))
 
 
 def make_run(table: str, row: Row, column: str, seed: int, folder: Path, *, fast: bool) -> bool:
