@@ -177,7 +177,7 @@ class _Steps(NamedTuple):
     best: int
 
 
-_DENSE_STEPS = {5: _Steps(300, 100), 10: _Steps(50, 20), 20: _Steps(5, 5)}
+_DENSE_STEPS = {5: _Steps(100, 100), 10: _Steps(15, 8), 20: _Steps(3, 3)}
 _DIPOLE_WHY: dict[str, str] = {}
 CURL_FREE = Table(
     "Curl-free field of a dipole (Table 2)",
