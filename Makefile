@@ -1,6 +1,6 @@
 # Everything starts from Python 3.11, pip and make: each target sets up .venv by itself.
 # Variables: ARGS (passed on), TABLE and FAST=1 (for reproduce),
-# DATA (for drifters), PYTHON (for setup).
+# DATA (for drifters), FAULT (for faults), PYTHON (for setup).
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
@@ -12,9 +12,10 @@ ARGS ?=
 TABLE ?=
 FAST ?=
 DATA ?=
+FAULT ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow lint types format ui sweep bench reproduce drifters clean
+.PHONY: help setup run test test-slow lint types format ui sweep bench faults audit reproduce drifters clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +63,14 @@ sweep: $(STAMP) ## a small sweep: two collocation counts, two seeds
 
 bench: $(STAMP) ## measure speed
 	@$(PY) -m benchmarks $(ARGS)
+
+faults: $(STAMP) ## kill runs, spoil configs and data, stress numerics (an hour; FAULT=kills for one)
+	@mkdir -p outputs/faults
+	@for name in $(if $(FAULT),$(FAULT),kills configs data_files numerics machines soak); do \
+		$(PY) -m tests.faults.$$name --out outputs/faults/$$name.jsonl || exit 1; done
+
+audit: $(STAMP) ## look up the pinned dependencies among known vulnerabilities (needs the network)
+	@$(PY) -m uv tool run pip-audit --disable-pip --no-deps -r constraints.txt $(ARGS)
 
 reproduce: $(STAMP) ## reproduce the paper's tables (TABLE=pendulum, FAST=1 for a short form)
 	@$(PY) -m physs_runner.reproduce $(if $(TABLE),--table $(TABLE)) $(if $(FAST),--fast) $(ARGS)

@@ -19,7 +19,14 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import chains, estimates, iterations, logging_cost, sweeping  # noqa: E402
+from benchmarks import (  # noqa: E402
+    chains,
+    checkpoint_cost,
+    estimates,
+    iterations,
+    logging_cost,
+    sweeping,
+)
 
 TARGET = Path(__file__).parent.parent / "docs" / "BENCHMARKS.md"
 
@@ -70,6 +77,10 @@ def _seeds(fast: bool) -> str:
     return _table(sweeping.batched_seeds(fast))
 
 
+def _checkpoints(fast: bool) -> str:
+    return _table(checkpoint_cost.checkpoint_cost(fast))
+
+
 SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
     "growth": ("One smoothing pass against the number of times", _growth),
     "structure": (
@@ -92,6 +103,7 @@ SECTIONS: dict[str, tuple[str, Callable[[bool], str]]] = {
         _starts,
     ),
     "seeds": ("Five seeds of the pendulum at C = 100, from start to finish", _seeds),
+    "checkpoints": ("What a checkpoint every second adds to training", _checkpoints),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         complain(f"{name}: no such command; {suggest(name, COMMANDS)}")
         return 1
+    logging.raiseExceptions = False  # a log on a full disk is no reason for tracebacks
     try:
         return COMMANDS[name].main(rest) or 0
     except PhyssError as error:

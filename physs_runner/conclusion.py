@@ -13,6 +13,7 @@ import xarray as xr
 from physs_runner.datasets.dataset import POINT, Dataset, output_array
 from physs_runner.datasets.points import Points
 from physs_runner.errors import NumericalError
+from physs_runner.gaussian.linalg import least_jitter
 from physs_runner.job import Job, Prepared
 from physs_runner.model.build import Problem
 from physs_runner.model.reported import in_data_units, log_volume
@@ -108,10 +109,18 @@ def _training_metrics(result: FitResult, problem: Problem) -> dict[str, float]:
         "train/shortened_steps": float(result.shortened),
         "train/converged": float(result.converged),
         **{f"train/{name}": value for name, value in result.diagnostics.items()},
+        **_jitter_metrics(result, problem),
         "time/compile_s": result.compile_seconds,
         "time/train_s": result.train_seconds,
         "time/iteration_s": result.train_seconds / count,
     }
+
+
+def _jitter_metrics(result: FitResult, problem: Problem) -> dict[str, float]:
+    """Give the most jitter that any factor took, and in how many iterations it was raised."""
+    used = np.append(result.history.get("jitter", []), result.diagnostics.get("jitter", 0.0))
+    raised = used > 1.5 * least_jitter(problem.model.dtype)
+    return {"train/jitter_max": float(np.nanmax(used)), "train/jitter_raised": float(raised.sum())}
 
 
 def _collocation(problem: Problem) -> Points | None:

@@ -50,6 +50,9 @@ def run(arguments: list[str]) -> int:
         return _hand_to_hydra(_argv(arguments, options), request)
     except JobFailed:
         return 1
+    except OSError as error:  # Hydra's own files; the system does not say which
+        where = error.filename or "the run's folder (hydra.run.dir)"
+        raise OSError(error.errno, error.strerror, where) from error
 
 
 def run_job(request: Request, directory: Path) -> str | None:

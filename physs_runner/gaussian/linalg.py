@@ -7,6 +7,8 @@ functions unroll into elementwise arithmetic, which XLA fuses.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -107,6 +109,11 @@ def _reflect(a: Array, j: int) -> Array:
     scale = jnp.where(length > 0, 2.0 / jnp.where(length > 0, length, 1.0), 0.0)
     projected = jnp.sum(v[..., :, None] * a, axis=-2)
     return a - scale[..., None, None] * v[..., :, None] * projected[..., None, :]
+
+
+def least_jitter(dtype: Any) -> float:
+    """Give the jitter that a correlation matrix needs against rounding alone."""
+    return 1e-10 if jnp.dtype(dtype) == jnp.float64 else 1e-5
 
 
 def safe_cholesky(a: Array, jitters: Array) -> tuple[Array, Array]:

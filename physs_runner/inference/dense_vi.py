@@ -20,6 +20,7 @@ from jax.scipy.linalg import solve_triangular
 from physs_runner.config.schema import InferenceConfig
 from physs_runner.errors import DataError
 from physs_runner.gaussian.expectations import Rule
+from physs_runner.gaussian.linalg import least_jitter
 from physs_runner.inference.dense import (
     Group,
     Jets,
@@ -116,7 +117,7 @@ def _set_up(model: Model, config: InferenceConfig, key: Array) -> Setup:
         features = inducing_groups(model, config.inducing)
     membership = {latent: g for g, group in enumerate(model.groups) for latent in group}
     owner = np.concatenate([np.full(g.size, membership[g.latent]) for g in features])
-    smallest = 1e-10 if model.dtype == jnp.float64 else 1e-5
+    smallest = least_jitter(model.dtype)
     steps = max(1, round(float(np.log10(max(model.max_jitter, smallest) / smallest))) + 1)
     return Setup(
         model=replace(model, groups=(tuple(range(len(model.latents))),)),

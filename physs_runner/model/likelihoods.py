@@ -17,6 +17,7 @@ from jax.scipy.special import log_ndtr
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_FAR = 30.0  # standard deviations
 
 
 class Likelihood(NamedTuple):
@@ -59,17 +60,12 @@ def _probit_expected(mean: Array, var: Array, y: Array, width: Array) -> Array:
 
 
 def _probit_whitened(mean: Array, var: Array, y: Array, width: Array) -> tuple[Array, Array]:
-    def ratio(h: Array) -> tuple[Array, Array]:
-        x = (h - y[..., None]) / width[..., None]
-        mills = jnp.exp(-0.5 * x**2 - 0.5 * jnp.log(2 * jnp.pi) - log_ndtr(x))
-        return x, mills
-
     def score(h: Array) -> Array:
-        return ratio(h)[1] / width[..., None]
+        return _mills((h - y[..., None]) / width[..., None])[0] / width[..., None]
 
     def curvature(h: Array) -> Array:
-        x, mills = ratio(h)
-        return jnp.maximum(mills * (mills + x), 0.0) / width[..., None] ** 2
+        mills, excess = _mills((h - y[..., None]) / width[..., None])
+        return jnp.maximum(mills * excess, 0.0) / width[..., None] ** 2
 
     root = jnp.sqrt(_average(curvature, mean, var))
     # Far inside the allowed side both vanish and the site says nothing.
@@ -79,6 +75,20 @@ def _probit_whitened(mean: Array, var: Array, y: Array, width: Array) -> tuple[A
         jnp.where(informative, _average(score, mean, var) / safe, 0.0),
         jnp.where(informative, root, 0.0),
     )
+
+
+def _mills(x: Array) -> tuple[Array, Array]:
+    """Give m = N(x) / Phi(x), and m + x.
+
+    Far on the forbidden side both logarithms are huge and m + x is their small difference;
+    there the asymptotic series in 1 / x has every digit that is lost.
+    """
+    far = x < -_FAR
+    near = jnp.where(far, -_FAR, x)
+    m = jnp.exp(-0.5 * near**2 - 0.5 * jnp.log(2 * jnp.pi) - log_ndtr(near))
+    a = jnp.where(far, -x, _FAR)
+    excess = 1 / a - 2 / a**3 + 10 / a**5
+    return jnp.where(far, a + excess, m), jnp.where(far, excess, m + near)
 
 
 def _average(function: Callable[[Array], Array], mean: Array, var: Array) -> Array:

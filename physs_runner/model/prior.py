@@ -18,7 +18,7 @@ from jax import Array
 from jax.scipy.linalg import solve_triangular
 
 from physs_runner.gaussian.kronecker import Block, ChainPrior, Layout
-from physs_runner.gaussian.linalg import safe_cholesky
+from physs_runner.gaussian.linalg import least_jitter, safe_cholesky
 from physs_runner.kernels.spatial import One, Orders, SpatialKernel, gram, pair_cov
 from physs_runner.kernels.temporal import TemporalKernel
 from physs_runner.model.kernels import SpaceKernel, TimeKernel
@@ -149,6 +149,6 @@ def layout_of(states: tuple[LatentState, ...]) -> Layout:
 
 def _jitters(dtype: jnp.dtype, largest: float) -> Array:
     """List the jitters to try: from rounding level up by factors of ten to the largest."""
-    smallest = min(1e-10 if dtype == jnp.float64 else 1e-5, largest)
+    smallest = min(least_jitter(dtype), largest)
     count = round(float(np.log10(largest / smallest))) + 1
     return jnp.asarray(smallest * 10.0 ** np.arange(count), dtype)

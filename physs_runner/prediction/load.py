@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,10 +15,12 @@ from physs_runner.config.load import load_file
 from physs_runner.config.schema import RunConfig
 from physs_runner.devices import use_device
 from physs_runner.errors import DataError
+from physs_runner.inference.protocol import Algorithm
 from physs_runner.inference.registry import build_algorithm
 from physs_runner.model.build import build_problem
 from physs_runner.prediction.predict import Fitted, make_reader, noise_sd, read_everywhere
 from physs_runner.prediction.store import MODEL_FILE, load_arrays, load_dataset
+from physs_runner.training.damping import dampened
 
 # Points that a served model predicts at a time.
 CHUNK = 20_000
@@ -48,30 +50,42 @@ def load_run(directory: Path) -> LoadedRun:
     arrays = load_arrays(directory / MODEL_FILE)
     problem = build_problem(config, load_dataset(arrays))
     key = jax.random.key(config.seed)
-    algorithm = build_algorithm(problem.model, config, key)
     dtype = problem.model.dtype
     values = {
         name.removeprefix("value/"): jnp.asarray(value, dtype)
         for name, value in arrays.items()
         if name.startswith("value/")
     }
-    shape = jax.eval_shape(algorithm.init, values, key)
-    leaves, tree = jax.tree.flatten(shape)
-    count = sum(name.startswith("state/") for name in arrays)
-    if count != len(leaves):
-        raise DataError(
-            f"{directory / MODEL_FILE} does not fit config.yaml: it holds {count} arrays of the "
-            f"posterior, the config asks for {len(leaves)}"
-        )
-    stored = [jnp.asarray(arrays[f"state/{k}"]) for k in range(count)]
-    for k, (found, expected) in enumerate(zip(stored, leaves, strict=True)):
-        if found.shape != expected.shape:
-            raise DataError(
-                f"{directory / MODEL_FILE} does not fit config.yaml: array {k} of the posterior "
-                f"has shape {found.shape}, the config asks for {expected.shape}"
-            )
+    states = {name: value for name, value in arrays.items() if name.startswith("state/")}
+    algorithm = build_algorithm(problem.model, config, key)
+    tree, misfit = _misfit(algorithm, values, key, states)
+    if misfit and config.inference.name == "eks":
+        # Passes that ran away were repeated with damping, which keeps more of every site.
+        algorithm = build_algorithm(problem.model, next(dampened(config), config), key)
+        tree, misfit = _misfit(algorithm, values, key, states)
+    if misfit:
+        raise DataError(f"{directory / MODEL_FILE} does not fit config.yaml: {misfit}")
+    stored = [jnp.asarray(states[f"state/{k}"]) for k in range(len(states))]
     fitted = Fitted(problem, algorithm, values, jax.tree.unflatten(tree, stored))
     return LoadedRun(config, fitted)
+
+
+def _misfit(
+    algorithm: Algorithm, values: Mapping[str, Any], key: Any, states: Mapping[str, Any]
+) -> tuple[Any, str]:
+    """Compare stored arrays with an algorithm's state; give its structure and what differs."""
+    leaves, tree = jax.tree.flatten(jax.eval_shape(algorithm.init, values, key))
+    if set(states) != {f"state/{k}" for k in range(len(leaves))}:
+        count = len(states)
+        return tree, f"it holds {count} arrays of the posterior, the config asks for {len(leaves)}"
+    for k, expected in enumerate(leaves):
+        found = states[f"state/{k}"].shape
+        if found != expected.shape:
+            return tree, (
+                f"array {k} of the posterior has shape {found}, the config asks for "
+                f"{expected.shape}"
+            )
+    return tree, ""
 
 
 def load_predictor(directory: Path) -> Callable[[Any], Any]:

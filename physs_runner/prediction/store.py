@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,12 +25,19 @@ from physs_runner.prediction.predict import Fitted
 
 MODEL_FILE = "model.npz"
 FORMAT = 1
+_ROOM = 2**20  # bytes; with less a disk counts as full
 
 
 def write_dataset(data: xr.Dataset, path: Path, attributes: Mapping[str, str]) -> None:
     """Write a NetCDF file, whole or not at all."""
     with written_whole(path) as temporary:
-        data.assign_attrs(attributes).to_netcdf(temporary, engine="netcdf4")
+        try:
+            data.assign_attrs(attributes).to_netcdf(temporary, engine="netcdf4")
+        except (RuntimeError, OSError) as error:
+            # The library says "HDF error" or "permission denied" where the disk is full.
+            full = shutil.disk_usage(path.parent).free < _ROOM
+            number = errno.ENOSPC if full else getattr(error, "errno", None) or errno.EIO
+            raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def write_table(data: xr.Dataset, path: Path) -> None:

@@ -209,6 +209,8 @@ class Ray:
                 address=config.address,
                 num_cpus=None if config.address else (config.workers or cores()) * self._threads,
                 include_dashboard=None if config.address else False,
+                # A cluster of this machine alone is nobody else's business.
+                _node_ip_address=None if config.address else "127.0.0.1",
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )

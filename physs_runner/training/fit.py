@@ -11,8 +11,10 @@ from physs_runner.config.schema import RunConfig
 from physs_runner.datasets.points import PhyssWarning
 from physs_runner.errors import NumericalError
 from physs_runner.inference.protocol import Algorithm
+from physs_runner.inference.registry import build_algorithm
 from physs_runner.training.batched import Member, MemberReport, fit_batched
 from physs_runner.training.checkpoints import Checkpoints
+from physs_runner.training.damping import DAMPINGS, dampened, ran_away
 from physs_runner.training.iteration import Stopping
 from physs_runner.training.loop import FitResult, Report, fit
 from physs_runner.training.schedules import Plan, closing_plan, fixed_plan, training_plan
@@ -38,6 +40,10 @@ def train(
         checkpoints: where to go on from and what to keep; None keeps nothing.
     """
     result = _train(algorithm, config, key, report, checkpoints)
+    if config.inference.name == "eks" and ran_away(result):
+        return _train_damped(algorithm, config, key, report, result)
+    if config.training.optimiser == "none" and algorithm.exact_in_one and not result.trouble:
+        result = result._replace(converged=True)  # there is nothing left to change
     if result.shortened:
         count = "1 step" if result.shortened == 1 else f"{result.shortened} steps"
         warnings.warn(
@@ -47,6 +53,31 @@ def train(
             stacklevel=2,
         )
     return result
+
+
+def _train_damped(
+    algorithm: Algorithm, config: RunConfig, key: Array, report: Report, first: FitResult
+) -> FitResult:
+    """Repeat smoothing passes that ran away, with shorter and shorter steps.
+
+    Checkpoints are of no use here: whoever goes on comes by the passes that ran away again.
+    """
+    result, tried = first, 0
+    for tried, damped in enumerate(dampened(config), start=1):
+        result = _train(build_algorithm(algorithm.model, damped, key), damped, key, report, None)
+        if not ran_away(result):
+            warnings.warn(
+                "the smoothing passes ran away from the solution and were repeated with "
+                f"inference.damping={damped.inference.damping:g}",
+                PhyssWarning,
+                stacklevel=3,
+            )
+            return result._replace(shortened=result.shortened + tried)
+    trouble = result.trouble or (
+        f"the smoothing passes run away from the solution even with inference.damping="
+        f"{DAMPINGS[-1]:g}; try inference=cvi, a larger noise or more collocation points"
+    )
+    return result._replace(shortened=result.shortened + tried, trouble=trouble, converged=False)
 
 
 def _train(
@@ -88,7 +119,7 @@ def train_batched(
     checkpoints: Checkpoints | None = None,
 ) -> list[FitResult | NumericalError]:
     """Train several problems of one kind as one program; L-BFGS cannot."""
-    return fit_batched(
+    results = fit_batched(
         members,
         config.training,
         *_plans(members[0].algorithm, config),
@@ -97,6 +128,15 @@ def train_batched(
         devices=config.device.count,
         checkpoints=checkpoints,
     )
+    return [_told(result) if config.inference.name == "eks" else result for result in results]
+
+
+def _told(result: FitResult | NumericalError) -> FitResult | NumericalError:
+    """Say of smoothing passes that ran away among others what would help."""
+    if isinstance(result, NumericalError) or result.trouble or not ran_away(result):
+        return result
+    trouble = "the smoothing passes ran away from the solution; try inference.damping=0.5"
+    return result._replace(trouble=trouble, converged=False)
 
 
 def _plans(algorithm: Algorithm, config: RunConfig) -> tuple[Plan, Plan]:

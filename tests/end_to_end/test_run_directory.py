@@ -25,6 +25,8 @@ SMALL = [
 KEYS = {
     *(f"test/{name}" for name in ("rmse", "nlpd", "crps", "r2", "coverage95")),
     *("train/elbo", "time/compile_s", "time/train_s", "time/iteration_s"),
+    *("train/iterations", "train/converged", "train/shortened_steps"),
+    *("train/jitter", "train/jitter_max", "train/jitter_raised"),
 }
 
 

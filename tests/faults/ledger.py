@@ -38,3 +38,10 @@ class Ledger:
         with self._out.open("a") as stream:
             stream.write(json.dumps(self.found[case], default=str) + "\n")
         print(case, outcome, flush=True)  # noqa: T201
+
+    def conclude(self, told: str) -> None:
+        """Tell how many cases there were and which ended badly; fail if any did."""
+        bad = [case for case, outcome in self.found.items() if outcome.get("fault")]
+        print(f"{len(self.found)} {told}; ended badly: {bad}")  # noqa: T201
+        if bad:
+            raise SystemExit(1)

@@ -80,6 +80,14 @@ def test_nothing_overflows_far_from_the_target(name: str, far: float) -> None:
     )
 
 
+@pytest.mark.parametrize("far", [-35.0, -1e3, -1e6, -1e12])
+def test_violated_inequality_pulls_like_a_square(far: float) -> None:
+    """Far on the forbidden side log Phi(x) is -x^2 / 2: curvature one, and score -x."""
+    residual, root = PROBIT.whitened(*map(jnp.asarray, (far, 0.0, 0.0, 1.0)))
+    assert_close(root**2, 1 - 1 / far**2, 7 / far**4 + SAME_ALGEBRA)
+    assert_close(residual * root, -far - 1 / far, 2 / abs(far) ** 4 + SAME_ALGEBRA)
+
+
 def test_satisfied_inequality_says_nothing() -> None:
     """Deep on the allowed side a probit's site has no weight and no pull."""
     found = PROBIT.whitened(*map(jnp.asarray, (60.0, 0.01, 0.0, 1.0)))
