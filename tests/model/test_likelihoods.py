@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,12 +45,14 @@ def test_whitened_residual_and_root_are_derivatives(name: str) -> None:
     assert_close(root**2, -curvature, DIFFERENT_FACTORISATION)
 
 
-def average(function: object, mean: float, var: float) -> float:
+def average(function: Callable, mean: float, var: float) -> float:
     """Average a function of a Gaussian number by adaptive quadrature."""
     sd = np.sqrt(var)
-    density = norm(mean, sd).pdf
-    span = (mean - 12 * sd, mean + 12 * sd)
-    return quad(lambda h: density(h) * float(function(h)), *span, epsabs=1e-13, limit=200)[0]
+
+    def weighted(h: float) -> float:
+        return norm.pdf(h, mean, sd) * float(function(h))
+
+    return quad(weighted, mean - 12 * sd, mean + 12 * sd, epsabs=1e-13, limit=200)[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
