@@ -50,7 +50,7 @@ def average(function: Callable, mean: float, var: float) -> float:
     sd = np.sqrt(var)
 
     def weighted(h: float) -> float:
-        return norm.pdf(h, mean, sd) * float(function(h))
+        return float(norm.pdf(h, mean, sd) * function(h))
 
     return quad(weighted, mean - 12 * sd, mean + 12 * sd, epsabs=1e-13, limit=200)[0]
 
