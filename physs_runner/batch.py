@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from physs_runner.advice import advise
 from physs_runner.config.schema import BatchConfig, RunConfig
 from physs_runner.errors import NumericalError
 from physs_runner.inference.batching import same_shapes
@@ -87,6 +88,7 @@ def perform_batch(job: Job) -> dict[str, float]:
             jobs.append(open_job(*own, job.interruption, job.device, job.goes_on))
             trackers.enter_context(jobs[-1].tracker)
         ready = [prepare(own) for own in jobs]
+        advise(job.config, ready[0].problem, job.reporter)  # all are alike
         data = same_shapes([r.algorithm for r in ready], [r.problem for r in ready])
         members = [Member(r.algorithm, d, r.key) for r, d in zip(ready, data, strict=True)]
         job.reporter.phase(f"compiling for {len(members)} members")

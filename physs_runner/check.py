@@ -7,6 +7,7 @@ import sys
 import jax
 import numpy as np
 
+from physs_runner.advice import advise
 from physs_runner.config.schema import RunConfig
 from physs_runner.config.smoothness import kernel_words
 from physs_runner.costs import (
@@ -24,6 +25,7 @@ from physs_runner.model.build import Problem, build_problem
 from physs_runner.model.model import Model
 from physs_runner.model.timeline import Timeline
 from physs_runner.physics.derivatives import suffix
+from physs_runner.physics.equation import label_of
 from physs_runner.physics.requirements import requirements
 
 STATE_SPACE = ("cvi", "eks")
@@ -41,7 +43,8 @@ def main(config: RunConfig) -> int:
         problem = build_problem(config, read_dataset(config.dataset, config.seed))
         tables = report(config, problem)
         reporter.close()
-    _print(tables)
+        _print(tables)
+        advise(config, problem, reporter)
     return 0
 
 
@@ -117,7 +120,7 @@ def _terms(
         shape = f"{size.slots} x {size.width}"
         linear = "yes" if size.term.linear else "no"
         share = f"{size.padding:.0%}"
-        name = f"{size.term.kind} {size.term.name}" if size.term.kind != "data" else "data"
+        name = label_of(size.term.kind, size.term.name)
         rows.append([name, str(size.points), shape, share, linear, form])
     return rows
 

@@ -28,6 +28,7 @@ SHOWN_METRICS = {
     "time/train_s": "training (s)",
     "time/iteration_s": "one iteration (s)",
 }
+_POSTERIOR = ("mean", "low95", "high95")
 
 
 class Summary(Protocol):
@@ -197,10 +198,21 @@ def summary_rows(summary: Summary, seconds: float) -> list[tuple[str, str]]:
         for name, label in SHOWN_METRICS.items()
         if summary.metrics.get(name) is not None
     ]
+    rows += _parameter_rows(summary.metrics)
     whole = float(summary.metrics.get("time/total_s", seconds))
     rows.append(("whole run (s)", f"{whole:.1f}"))
     rows.append(("run id", summary.run_id or "not tracked"))
     rows.append(("folder", _short(summary.directory)))
+    return rows
+
+
+def _parameter_rows(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Tell what was found out about each parameter that has a posterior."""
+    names = [key.split("/")[1] for key in metrics if key.startswith("parameter/")]
+    rows = []
+    for name in dict.fromkeys(names):
+        mean, low, high = (metrics[f"parameter/{name}/{what}"] for what in _POSTERIOR)
+        rows.append((name, f"{mean:.4g}, 95 % between {low:.4g} and {high:.4g}"))
     return rows
 
 

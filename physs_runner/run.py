@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from physs_runner.advice import advise
 from physs_runner.batch import is_batch, perform_batch
 from physs_runner.config.schema import RunConfig
 from physs_runner.console import Reporter
@@ -62,7 +63,9 @@ def execute(config: RunConfig, resolved: str, directory: Path, reporter: Reporte
 def _perform(job: Job) -> dict[str, float]:
     """Prepare, train and conclude one run."""
     ready = prepare(job)
-    job.reporter.phase("compiling")
+    advise(job.config, ready.problem, job.reporter)
+    exact = " (linear and Gaussian: one step solves it)" if ready.algorithm.exact_in_one else ""
+    job.reporter.phase(f"compiling{exact}")
     report = _reporting(job, ready.problem, watch_trial(job.directory))
     with job.interruption.deferred():
         result = train(

@@ -168,7 +168,7 @@ def _check_exact(config: RunConfig) -> None:
             "inference=cvi",
         )
     for equation in physics.equations:
-        where = f"{equation.kind} {equation.name}"
+        where = equation.label
         if equation.likelihood == "probit":
             raise ConfigError(
                 "inference.name",

@@ -46,7 +46,7 @@ def _needed_jets(config: RunConfig) -> Iterator[tuple[str, tuple[Jet, ...]]]:
         yield f"output {name}", output.jets
     for equation in physics.equations:
         for expression in equation.expressions:
-            yield f"{equation.kind} {equation.name}", expression.jets
+            yield equation.label, expression.jets
     if not config.prediction.derivatives:
         return
     from physs_runner.physics.expression import parse

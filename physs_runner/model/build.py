@@ -54,7 +54,7 @@ def build_problem(config: RunConfig, dataset: Dataset) -> Problem:
     terms = build_terms(config, physics, dataset, frame)
     points, trained = _feature_points(config, physics, dataset, frame, terms)
     latents = _latents(config, frame, terms, points, trained)
-    specs = _specs(config, frame, latents, trained, points)
+    specs = _specs(config, frame, latents, terms, trained, points)
     names = range(len(latents))
     groups = (
         tuple((q,) for q in names)
@@ -147,11 +147,13 @@ def _specs(
     config: RunConfig,
     frame: Frame,
     latents: tuple[Latent, ...],
+    terms: tuple[Term, ...],
     trained: str | None,
     points: np.ndarray,
 ) -> tuple[ParameterSpec, ...]:
     """List the hyperparameters of kernels, noise, equations and physics."""
     physics = frame.physics
+    judged = _judged(terms)
     specs = [spec for latent in latents for spec in (*latent.time.specs, *latent.space.specs)]
     for name in physics.outputs:
         variance = config.noise.per_output.get(name, config.noise.variance)
@@ -160,7 +162,7 @@ def _specs(
             ParameterSpec(
                 f"noise.{name}",
                 np.asarray(variance),
-                trainable=config.noise.trainable,
+                trainable=config.noise.trainable and f"noise.{name}" in judged,
                 noise=True,
                 unit=gauge.unit,
                 scale=gauge.scale,
@@ -199,6 +201,16 @@ def _specs(
             )
         )
     return tuple(specs)
+
+
+def _judged(terms: tuple[Term, ...]) -> set[str]:
+    """Name the scales by which an observation is judged; of others nothing can be learned."""
+    found = set()
+    for term in terms:
+        known = term.known_variance
+        own = term.observed if known is None else term.observed & ~np.isfinite(known)
+        found |= {name for name, seen in zip(term.scales, own.T, strict=True) if seen.any()}
+    return found
 
 
 def _gauge(frame: Frame, name: str) -> Gauge:

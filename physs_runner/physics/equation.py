@@ -11,6 +11,11 @@ from physs_runner.physics.expression import Expression
 Kind = Literal["residual", "boundary", "initial", "constraint"]
 
 
+def label_of(kind: str, name: str) -> str:
+    """Name a term by its kind and its own name, such as ``residual heat``."""
+    return kind if kind == name else f"{kind} {name}"
+
+
 @dataclass(frozen=True)
 class Equation:
     """Expressions that want to meet their targets at the points of a design.
@@ -35,6 +40,11 @@ class Equation:
     noise: float
     noise_trainable: bool
     design: Design
+
+    @property
+    def label(self) -> str:
+        """Kind and name, or either where they are the same."""
+        return label_of(self.kind, self.name)
 
     @property
     def parts(self) -> tuple[Expression, ...]:

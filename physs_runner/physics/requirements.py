@@ -34,7 +34,7 @@ def requirements(physics: Physics) -> tuple[Requirement, ...]:
     for equation in physics.equations:
         for expression in equation.expressions:
             for jet in expression.jets:
-                term = f"{equation.kind} {equation.name}"
+                term = equation.label
                 needed[jet.latent].setdefault(jet.deriv, set()).add(term)
     return tuple(_summary(name, found) for name, found in needed.items())
 

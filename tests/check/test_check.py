@@ -69,8 +69,8 @@ def test_every_experiment_is_described_in_seconds_and_nothing_is_compiled(experi
     """From the command line's words to the last table, no compiler runs."""
     compiled: list[str] = []
 
-    def listen(event: str, seconds: float, **_: str | int) -> None:
-        if "backend_compile" in event and seconds > 0:
+    def listen(event: str, duration_secs: float, **_: str | int) -> None:
+        if "backend_compile" in event and duration_secs > 0:
             compiled.append(event)
 
     jax.monitoring.register_event_duration_secs_listener(listen)
@@ -131,6 +131,21 @@ def test_what_is_held_is_called_fixed() -> None:
     kinds = {row[0]: row[3] for row in tables_of()["parameters"][1:]}
     assert kinds["kernel.time.theta.lengthscale"] == "trained"
     assert kinds["physics.b"] == "fixed"
+
+
+def test_noise_that_nothing_is_measured_with_is_fixed() -> None:
+    """A latent without observations has a noise, of which nothing can be learned."""
+    kinds = {row[0]: row[3] for row in tables_of("experiment=unknown_force")["parameters"][1:]}
+    assert kinds["noise.theta"] == "trained"
+    assert kinds["noise.f"] == "fixed"
+
+
+def test_a_trained_kernel_is_warned_of(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever trains a kernel along with parameters that have a prior is told what it does."""
+    main(read("experiment=inverse_pendulum"))
+    assert "biased" not in capsys.readouterr().out
+    main(read("experiment=inverse_pendulum", "training=adam"))
+    assert "warning: b will be biased by kernel.time.theta.variance" in capsys.readouterr().out
 
 
 def test_cost_is_linear_in_time_and_cubic_in_dense() -> None:
