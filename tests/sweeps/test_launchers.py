@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-TINY = (
-    "tracking=none",
-    "dataset.steps=60",
-    "dataset.train_region=40",
-    "prediction.grid={t: 11}",
-    "training.early_stopping.tolerance=0",
+from support.commands import (
+    LONG,
+    SMALL,
+    TINY,
+    metrics,
+    start,
+    status,
+    wait_until,
+    wait_until_trains,
 )
-SMALL = (*TINY, "physics.collocation.count=8")
-LONG = (*SMALL, "training.iterations=1000000")
+
 PARALLEL = ("joblib", "submitit", "ray")
 
 
@@ -34,38 +31,6 @@ def elsewhere(launcher: str, request: pytest.FixtureRequest) -> tuple[str, ...]:
     if launcher == "ray":
         return ("launcher=ray", f"launcher.address={request.getfixturevalue('ray_address')}")
     return (f"launcher={launcher}", "launcher.workers=2")
-
-
-def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """Start the command line in a folder."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "physs_runner", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def metrics(folder: Path) -> dict[str, float]:
-    """Read what a run found, times left out."""
-    found = json.loads((folder / "metrics.json").read_text())
-    return {name: value for name, value in found.items() if not name.startswith("time/")}
-
-
-def status(folder: Path) -> dict:
-    """Read how a run stands."""
-    return json.loads((folder / "status.json").read_text())
-
-
-def wait_until_trains(folder: Path) -> None:
-    """Wait until a run has logged an iteration."""
-    deadline = time.monotonic() + 240
-    while not (folder / "history.jsonl").exists() or not (folder / "history.jsonl").stat().st_size:
-        assert time.monotonic() < deadline, f"{folder} does not start"
-        time.sleep(0.1)
 
 
 def alive(pid: int) -> bool:
@@ -157,10 +122,7 @@ def test_job_killed_while_it_compiles_is_made_up_for(tmp_path):
     jobs = ("seed=0,1", *SMALL, "training.iterations=5", "hydra.sweep.dir=out")
     apart = ("launcher=joblib", "launcher.workers=2")
     process = start(tmp_path, "sweep", *jobs, *apart, **kept)
-    deadline = time.monotonic() + 120
-    while not (tmp_path / "out" / "0" / "status.json").exists():
-        assert time.monotonic() < deadline, "the first job does not start"
-        time.sleep(0.05)
+    wait_until((tmp_path / "out" / "0" / "status.json").exists, "the first job starts")
     os.kill(status(tmp_path / "out" / "0")["pid"], signal.SIGKILL)
     printed, _ = process.communicate(timeout=300)
     assert process.returncode == 1, printed

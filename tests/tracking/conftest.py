@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from support.commands import ROOT, SMALL, start
 
 from physs_runner.config.schema import TrackingConfig
 from physs_runner.tracking.base import Store, open_store
 from physs_runner.tracking.destination import embedded
 from physs_runner.tracking.record import Destination, RunInfo, RunRecord
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Server:
@@ -110,13 +109,7 @@ def client(store: Store, local: Destination):  # noqa: ARG001 - it makes the dat
     return MlflowClient(local.uri)
 
 
-SMALL = [
-    "dataset.steps=60",
-    "dataset.train_region=40",
-    "physics.collocation.count=8",
-    "prediction.grid={t: 11}",
-]
-REAL = [*SMALL, "training.iterations=12", "tracking.system_metrics=true"]
+REAL = [*SMALL, "tracking=local", "training.iterations=12", "tracking.system_metrics=true"]
 
 
 @pytest.fixture(scope="session")
@@ -142,34 +135,10 @@ def physs() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run_physs
 
 
-@pytest.fixture(scope="session")
-def start_small() -> Callable[..., subprocess.Popen[str]]:
-    """Start a run of a small problem in a process of its own."""
-
-    def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "physs_runner", "run", *SMALL, *arguments],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    return start
-
-
 def run_physs(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "physs_runner", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    process = start(cwd, *arguments)
+    printed, complaint = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(arguments, process.returncode, printed, complaint)
 
 
 @pytest.fixture

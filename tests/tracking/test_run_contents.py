@@ -6,11 +6,11 @@ import json
 import math
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 import yaml
+from support.commands import LONG, start, wait_until_trains
 
 from physs_runner.tracking.destination import embedded
 from physs_runner.tracking.history import read_history
@@ -150,18 +150,13 @@ def test_failed_run_says_why(reader, real_run, physs):
     assert "Traceback" in log
 
 
-def test_interrupted_run_is_killed_in_the_store(reader, real_run, start_small):
+def test_interrupted_run_is_killed_in_the_store(reader, real_run):
     """After Ctrl-C the store says KILLED and why, and has the steps and log until then."""
     place = real_run.parents[2]
     folder = place / "outputs" / "runs" / "interrupted"
-    long = ("training.iterations=1000000", "training.early_stopping.tolerance=0")
-    process = start_small(*long, "name=interrupted", f"hydra.run.dir={folder}", cwd=place)
-    history = folder / "history.jsonl"
-    deadline = time.monotonic() + 240
-    while not (history.exists() and history.stat().st_size):
-        assert time.monotonic() < deadline, "no step was made"
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
+    arguments = [*LONG, "tracking=local", "name=interrupted", f"hydra.run.dir={folder}"]
+    process = start(place, "run", *arguments)
+    wait_until_trains(folder)
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130
