@@ -23,6 +23,7 @@ CASES = (
     Case("curl-free, PHYSS", ("experiment=[curl_free/physs_20,curl_free/paper]",)),
     Case("Allen-Cahn SVGP_H", ("experiment=allen_cahn/svgp_h_paper",)),
     Case("Allen-Cahn SVGP", ("experiment=allen_cahn/svgp_paper",)),
+    Case("ocean, 10 of 422 places visited", ("experiment=ocean/paper",)),
 )
 
 

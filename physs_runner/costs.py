@@ -8,9 +8,11 @@ adjoint costs 16 S^2 d for the prior, and for R site rows
     observation form   18 S^2 R + 6 S R^2 + 3 R^3
     information form   18 S^3 (rows are added up to at most S first, 2 S^2 R)
 
-plus 6 S^2 L for reading L local coordinates. A forward step leaves 2 S^2 + 3 S R numbers
-behind for the backward one, of which at most ``CHUNK_BYTES`` are kept at a time. Dense
-inference over N numbers costs N^3 / 3 for one factorisation and N^3 for its gradient.
+(the sites of a minibatched term are joined to R = n rows on the n features that it sees, at
+2 n^2 (n + visited rows)), plus 6 S^2 L for reading L local coordinates. A forward step
+leaves 2 S^2 + 3 S R numbers behind for the backward one, of which at most ``CHUNK_BYTES``
+are kept at a time. Dense inference over N numbers costs N^3 / 3 for one factorisation and
+N^3 for its gradient.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy as np
 
 from physs_runner.config.schema import RunConfig
 from physs_runner.gaussian.chunks import CHUNK_BYTES
+from physs_runner.inference.cvi import seen_features
 from physs_runner.model.model import Model
 from physs_runner.model.terms import Term
 from physs_runner.model.timeline import Timeline, arrange, resolution_of
@@ -51,6 +54,8 @@ class TermSize(NamedTuple):
         visited: places per slot that an iteration looks at: all, or a minibatch.
         rows: site rows per place.
         local: local coordinates per place.
+        joined: rows of a minibatched term's site per group of latents; 0 where places keep
+            their own.
     """
 
     term: Term
@@ -61,14 +66,17 @@ class TermSize(NamedTuple):
     visited: int
     rows: int
     local: int
+    joined: tuple[int, ...]
 
-    def form(self, update: str, state: int) -> str:
+    def stack(self, group: int) -> int:
+        """Count the rows of a slot that a group of latents sees."""
+        return self.joined[group] or self.width * self.rows
+
+    def form(self, update: str, state: int, group: int = 0) -> str:
         """Say which form an update of a state of this size takes."""
-        if self.visited < self.width:
-            return "information"  # sites of a minibatched term are kept in state space
         if update != "auto":
             return update
-        return "information" if self.width * self.rows > state else "observation"
+        return "information" if self.stack(group) > state else "observation"
 
 
 def temporal_dims(model: Model) -> list[int]:
@@ -111,6 +119,10 @@ def term_sizes(model: Model, timeline: Timeline, config: RunConfig) -> list[Term
                 visited=visited,
                 rows=_rows(term, local, config),
                 local=local,
+                joined=tuple(
+                    seen_features(model, term, group) if visited < width else 0
+                    for group in model.groups
+                ),
             )
         )
     return found
@@ -137,12 +149,13 @@ def state_space_cost(
     """Add up the operations of one smoothing pass, and what it keeps (see above)."""
     itemsize = np.dtype(model.dtype).itemsize
     flops = kept = tables = 0.0
-    for group, state in zip(model.groups, group_states(model, dims), strict=True):
-        flops += steps * 16 * state**2 * max(dims[q] for q in group)
+    for g, state in enumerate(group_states(model, dims)):
+        flops += steps * 16 * state**2 * max(dims[q] for q in model.groups[g])
         kept += steps * 2 * state**2
         for size in sizes:
-            rows, local = size.visited * size.rows, size.visited * size.local
-            if size.form(update, state) == "information":
+            rows, local, joined = size.stack(g), size.visited * size.local, size.joined[g]
+            flops += size.slots * 2 * joined**2 * (joined + size.visited * size.rows)
+            if size.form(update, state, g) == "information":
                 flops += size.slots * (18 * state**3 + 2 * state**2 * rows)
                 kept += steps * 3 * state * min(rows, state)
             else:

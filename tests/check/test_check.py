@@ -22,6 +22,7 @@ from physs_runner.costs import (
 from physs_runner.datasets.registry import read_dataset
 from physs_runner.inference.registry import build_algorithm
 from physs_runner.inference.sites import Sites
+from physs_runner.inference.sources import FeatureSites
 from physs_runner.model.build import build_problem
 from physs_runner.model.parameters import initial_values
 
@@ -113,6 +114,23 @@ def test_sizes_are_those_of_the_engine(overrides: tuple[str, ...]) -> None:
         widest = max(site.weight.shape[2] for site in own)
         assert widest == size.rows or len(own) > 1
     assert temporal_dims(model) == [q.time.build(values).dim for q in model.latents]
+
+
+def test_minibatched_sites_are_counted_joined() -> None:
+    """A minibatched term's site has as many rows as the engine joins its places to."""
+    config = read(*HEAT, "approximation.minibatch=2")
+    model = build_problem(config, read_dataset(config.dataset, config.seed)).model
+    key = jax.random.key(0)
+    algorithm = build_algorithm(model, config, key)
+    values = initial_values(model.specs, model.dtype)
+    sites = jax.eval_shape(algorithm.init, values, key)
+    found = 0
+    for size, own in zip(term_sizes(model, timeline_of(model), config), sites, strict=True):
+        for group, site in enumerate(own):
+            if isinstance(site, FeatureSites):
+                found += 1
+                assert site.weight.shape == (size.slots, size.stack(group), size.stack(group))
+    assert found
 
 
 def test_one_exact_step_is_promised_where_it_is_kept() -> None:
