@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from support.commands import ROOT, SMALL, start
 
 from physs_runner.config.schema import TrackingConfig
 from physs_runner.tracking.base import Store, open_store
 from physs_runner.tracking.destination import embedded
 from physs_runner.tracking.record import Destination, RunInfo, RunRecord
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))  # what tests share
+from support.commands import SMALL, start  # noqa: E402
 
 
 class Server:
