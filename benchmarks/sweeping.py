@@ -40,7 +40,8 @@ def launchers(fast: bool) -> list[dict[str, Any]]:
         folder = Path(place)
         sweep = ("sweep", *PENDULUM, "training.iterations=200")
         _physs(folder, *sweep, "hydra.sweep.dir=outputs/warm")  # keeps the programs
-        sweep = (*sweep, f"seed=range({jobs})")
+        rates = ",".join(f"0.0{k}" for k in range(11, 11 + jobs))
+        sweep = (*sweep, f"training.learning_rate={rates}")
         expected: list[dict[str, float]] = []
         for name, overrides in LAUNCHERS.items():
             with _cluster(overrides) as further:
