@@ -119,10 +119,10 @@ def _conclude_all(
             if isinstance(result, NumericalError):
                 raise result
             found.append(conclude(own, prepared, result))
-            own.tracker.finish("FINISHED")
+            own.tracker.end("FINISHED")  # copied while the next one is concluded
         except NumericalError as error:
             problems[own.directory.name] = str(error)
-            own.tracker.finish("FAILED", str(error))
+            own.tracker.end("FAILED", str(error))
     return found, problems
 
 

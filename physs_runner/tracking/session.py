@@ -45,6 +45,8 @@ class Tracker:
         self._history = HistoryWriter(record.directory)
         self._copied = False
         self._ended = False
+        self._asked = 0  # orders to copy the rest
+        self._awaited = False
 
     @property
     def run_id(self) -> str | None:
@@ -85,8 +87,8 @@ class Tracker:
         if self._log_model:
             self.record.write_model(note)
 
-    def finish(self, status: str = "FINISHED", error: str | None = None) -> None:
-        """End the run truthfully and wait until the store has all of it, or has given up.
+    def end(self, status: str, error: str | None = None) -> None:
+        """End the run truthfully and have the rest of it copied; ``finish`` waits for that.
 
         Args:
             status: FINISHED, FAILED or KILLED.
@@ -101,6 +103,13 @@ class Tracker:
         except OSError as failure:
             self._warn_once(f"{self.record.directory} cannot be written: {failure}.")
         if self._copied:
+            self._ask()
+
+    def finish(self, status: str = "FINISHED", error: str | None = None) -> None:
+        """End the run, unless it has, and wait until the store has it all, or has given up."""
+        self.end(status, error)
+        if self._copied and not self._awaited:
+            self._awaited = True
             self._await_copy()
             self._look_for_problem()
 
@@ -151,14 +160,12 @@ class Tracker:
         return True
 
     def _await_copy(self) -> None:
-        """Have the rest copied and wait while that makes progress."""
+        """Wait for the rest to be copied while that makes progress."""
         path = self.record.directory / SYNC_FILE
-        seen, since, asked = -1, 0.0, 0
+        seen, since = -1, 0.0
         while not read_sent(self.record.directory, self._uri).settled:
-            if asked == 0 or not COURIER.alive:
-                asked += 1
-                if asked > _REPEATS or not self._tell(COURIER.end):
-                    return
+            if not COURIER.alive and not self._ask():
+                return
             progress = path.stat().st_mtime_ns
             if progress != seen:
                 seen, since = progress, time.monotonic()
@@ -169,6 +176,11 @@ class Tracker:
                 )
                 return
             time.sleep(0.05)
+
+    def _ask(self) -> bool:
+        """Order the rest to be copied; an uploader may die over that only so often."""
+        self._asked += 1
+        return self._asked <= _REPEATS and self._tell(COURIER.end)
 
     def _look_for_problem(self) -> None:
         problem = read_sent(self.record.directory, self._uri).problem if self._uri else None
