@@ -8,7 +8,7 @@ from physs_runner.config.compose import Request, compose, conf_directory
 from physs_runner.config.records import read_record
 from physs_runner.config.schema import LauncherConfig, SweepConfig
 from physs_runner.config.space import Interval, grid, read_space
-from physs_runner.sweeps import engines
+from physs_runner.sweeps import engines, search
 
 
 def _preset(group: str, kind: type, name: str):
@@ -43,6 +43,14 @@ def test_missing_launcher_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(engines, "find_spec", lambda _: None)
     with pytest.raises(engines.ConfigError, match=r'pip install "physs-runner\[ray\]"'):
         engines.build_engine(LauncherConfig(name="ray"), tmp_path)
+
+
+def test_missing_optuna_says_what_to_install(monkeypatch, tmp_path):
+    """A search without Optuna is refused with the command that installs it."""
+    monkeypatch.setattr(search, "find_spec", lambda _: None)
+    config = SweepConfig(method="tpe")
+    with pytest.raises(engines.ConfigError, match=r'pip install "physs-runner\[optuna\]"'):
+        search.Search(config, (Interval("x", 0.0, 1.0, False, False),), tmp_path)
 
 
 @pytest.mark.parametrize(

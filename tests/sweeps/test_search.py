@@ -6,7 +6,6 @@ import pytest
 from physs_runner.config.schema import SweepConfig
 from physs_runner.config.space import Interval, Listed
 from physs_runner.errors import ConfigError, Pruned
-from physs_runner.sweeps import search
 from physs_runner.sweeps.search import Search, watch_trial
 from physs_runner.tracking.record import Status
 
@@ -100,13 +99,6 @@ def test_wrong_search(changes, axes, sentence, tmp_path):
     with pytest.raises(ConfigError) as caught:
         Search(_config(**changes), axes, tmp_path)
     assert str(caught.value).startswith(sentence)
-
-
-def test_missing_optuna_says_what_to_install(monkeypatch, tmp_path):
-    """A search without Optuna is refused with the command that installs it."""
-    monkeypatch.setattr(search, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r'pip install "physs-runner\[optuna\]"'):
-        Search(_config(), AXES, tmp_path)
 
 
 def test_wrong_metric(tmp_path):
