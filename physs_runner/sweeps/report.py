@@ -38,7 +38,6 @@ class Ledger:
         self._experiment = experiment
         self._began: dict[int, float] = {}
         self._failed: list[tuple[Job, Status]] = []
-        self._done = 0
 
     def head(self, launcher: str, workers: int) -> None:
         """Say what begins."""
@@ -56,7 +55,6 @@ class Ledger:
         status = self._settle(job, record, outcome)
         metrics = record.metrics() if status.status == "FINISHED" else {}
         self._plan.tell(job.number, status, metrics)
-        self._done += 1
         seconds = time.monotonic() - self._began[job.number]
         what = " ".join(job.swept) or "as configured"
         word = {"FINISHED": "finished", "FAILED": "failed", "KILLED": "killed"}[status.status]
@@ -86,11 +84,10 @@ class Ledger:
                 COURIER.end(record.directory)  # its own uploader may have died with it
         return record.status() or Status("FAILED", start_ms=0, error=outcome.problem)
 
-    def foot(self) -> int:
+    def foot(self, *, complete: bool) -> int:
         """Say how the sweep ended, with a table of what failed; return how many did."""
-        missing = self._plan.total - self._done
         if not self._failed:
-            if not missing:
+            if complete:  # what a resumed sweep does not run had finished before
                 _say(f"all {self._plan.total} jobs finished: {_shown(self._directory)}")
             return 0
         self._table()

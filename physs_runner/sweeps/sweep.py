@@ -41,11 +41,12 @@ def run_sweep(composed: Any, request: Request) -> int:
     params = parameters(space.fixed) | {axis.key: axis.text for axis in space.axes}
     tracker = open_sweep(tracking, directory, name=f"{name} sweep", experiment=name, params=params)
     ledger = Ledger(directory, plan, tracking, name)
-    interrupted = False
+    interrupted = complete = False
     try:
         ledger.head(launcher.name, engine.workers)
         with Interruption().watched():
             drive(engine, _jobs(plan, space, request, directory), ledger)
+        complete = True
     except KeyboardInterrupt:
         interrupted = True
         raise
@@ -53,7 +54,7 @@ def run_sweep(composed: Any, request: Request) -> int:
         engine.close()
         goal = Goal(sweep.metrics[0], sweep.directions[0])
         close_sweep(tracker, goal, interrupted=interrupted)
-        failed = ledger.foot()
+        failed = ledger.foot(complete=complete)
     return 1 if failed else 0
 
 
