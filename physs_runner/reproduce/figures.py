@@ -18,7 +18,6 @@ from physs_runner.prediction.figures.compare import compare_fields
 from physs_runner.reproduce.runs import COLUMNS, Found, Place, results
 from physs_runner.reproduce.tables import TABLES
 
-
 LARGEST = 150_000  # bytes
 PENDULUM = (
     "PHYSS, C = 10 (best)",
