@@ -13,7 +13,8 @@ from physs_runner.config.schema import RunConfig
 from physs_runner.datasets.points import PhyssWarning
 from physs_runner.inference.registry import build_algorithm
 from physs_runner.model.build import build_problem
-from physs_runner.training.fit import train
+from physs_runner.training.damping import ran_away
+from physs_runner.training.fit import _train, train
 from physs_runner.training.loop import FitResult
 
 OSCILLATOR = ["physics=harmonic_oscillator", "physics.collocation.count=6", "kernel/space=none"]
@@ -51,6 +52,26 @@ def test_smoothing_passes_stop_when_they_agree() -> None:
     assert result.converged
     assert 1 < result.iterations < 99
     assert result.diagnostics["site_change"] <= config.inference.tolerance
+
+
+def test_smoothing_passes_that_run_away_are_damped() -> None:
+    """Whole steps on atan(u - 5) = 0 from u = 0 leap to and fro; damped ones arrive."""
+    config = read_config(
+        "physics=harmonic_oscillator", "physics.residuals={oscillator: 'atan(u - 5)'}",
+        "physics.collocation={count: 1, include_data: false, noise: 0.01}", "kernel/space=none",
+        "noise.variance=1e6", "kernel.time.variance=10",
+        "inference=eks", "inference.iterations=8", "training=none",
+    )  # fmt: skip
+    times = np.asarray([0.0, 1.0])
+    problem = build_problem(config, table_dataset({"t": times}, {"u": np.zeros(2)}))
+    key = jax.random.key(0)
+    algorithm = build_algorithm(problem.model, config, key)
+    assert ran_away(_train(algorithm, config, key, lambda *_: None, None))
+    with pytest.warns(PhyssWarning, match=r"ran away .* inference.damping"):
+        held = train(algorithm, config, key, lambda *_: None)
+    assert held.shortened >= 1
+    assert held.trouble is None
+    assert held.objective >= np.nanmax(held.history["objective"]) - 1
 
 
 def test_quasi_newton_and_adam_find_the_same_optimum() -> None:
