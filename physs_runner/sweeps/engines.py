@@ -206,11 +206,9 @@ class Ray:
         self._threads = config.threads or 1
         try:
             ray.init(
-                address=config.address,
+                address=config.address or "local",  # even where another cluster runs
                 num_cpus=None if config.address else (config.workers or cores()) * self._threads,
                 include_dashboard=None if config.address else False,
-                # A cluster of this machine alone is nobody else's business.
-                _node_ip_address=None if config.address else "127.0.0.1",
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
