@@ -41,7 +41,8 @@ def _section(table: Table, found: Sequence[Cells]) -> str:
             lines.append(_line([row.label if k == 0 else "", metric.label, _number(paper), *shown]))
             if _is_worse(paper, cells, metric):
                 worse.append(f"- Worse than the paper: {row.label}, {metric.label}. {row.why}")
-        if row.note and any(cells.values()):
+        complete = all(cells[column] for column in COLUMNS if row.overrides(column) is not None)
+        if row.note and complete:  # notes speak of both columns
             worse.append(f"- {row.label}: {row.note}")
     notes = [table.note] if table.note else []
     return "\n".join([*lines, "", *worse, *notes]).rstrip()
