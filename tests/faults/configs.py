@@ -251,9 +251,10 @@ def examine(spoiled: Spoiled, folder: Path) -> dict[str, Any]:
 
 
 def is_one_sentence(told: str) -> bool:
-    """Say whether the error stream holds one line of our own."""
+    """Say whether the error stream holds one line of our own, and at most an expression below."""
     lines = [line for line in told.splitlines() if line.strip()]
-    return len(lines) == 1 and lines[0].startswith("physs: ")
+    below = all(line.startswith("  ") for line in lines[1:])
+    return bool(lines) and lines[0].startswith("physs: ") and below
 
 
 def names_a_key(told: str, spoiled: Spoiled) -> bool:
