@@ -36,7 +36,7 @@ def _section(table: Table, found: Sequence[Cells]) -> str:
         for k, metric in enumerate(table.metrics):
             shown = [_cell(cells[column], metric, row.overrides(column)) for column in COLUMNS]
             paper = row.paper.get(metric.key)
-            if paper is None and not any(cells.values()):
+            if k > 0 and paper is None and not any(cells.values()):
                 continue
             lines.append(_line([row.label if k == 0 else "", metric.label, _number(paper), *shown]))
             if _is_worse(paper, cells, metric):
