@@ -123,6 +123,8 @@ def test_browser_shows_sweep_with_nested_jobs_and_summary(tmp_path, shots, physs
     with served(tmp_path, "pendulum") as address, opened(address) as page:
         page.get_by_text("pendulum sweep", exact=True).first.wait_for()
         page.screenshot(path=shots / "sweep_closed.png")
+        row = page.get_by_role("gridcell").filter(has_text="pendulum sweep")
+        row.get_by_role("button").first.click()  # the box with a plus
         for value in ("0.5", "1", "2"):
             page.get_by_text(f"lengthscale={value}").first.wait_for()
         page.screenshot(path=shots / "sweep_jobs.png")
