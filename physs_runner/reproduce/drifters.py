@@ -46,6 +46,7 @@ SNAPSHOTS = (
     Snapshot("LASER, 54 drifters", "XY_train_lasersparse.csv", "drifters/laser"),
     Snapshot("LASER, 240 drifters", "XY_train_laserfull.csv", "drifters/laser"),
     Snapshot("GLAD, 85 drifters", "XY_train_gladsparse.csv", "drifters/glad"),
+    Snapshot("GLAD, 1183 drifters", "XY_train_gladfull.csv", "drifters/glad_full"),
 )
 METHODS: Mapping[str, tuple[str, ...]] = {
     "Helmholtz": (),
@@ -182,8 +183,8 @@ def _heading(runs: Sequence[Found]) -> str:
         f"{dates[0]} to {dates[-1]} at commits {commits}. Velocities of the LASER and GLAD "
         "drifters at one moment (data/README.md says where the files come from), as gradients of "
         "two potentials (`physics=helmholtz`) and as two independent Gaussian processes "
-        "(`physics=none`), both exact, with kernels of two scales (`kernel/space=two_scales`) "
-        "and all hyperparameters trained by L-BFGS."
+        "(`physics=none`), both exact or, for 1183 drifters, with 200 inducing sites, with kernels "
+        "of two scales (`kernel/space=two_scales`) and all hyperparameters trained by L-BFGS."
     )
 
 

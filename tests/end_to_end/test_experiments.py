@@ -35,7 +35,10 @@ SMALLER: dict[str, list[str]] = {
 NEEDED = {
     "ocean/laser": ["dataset.file=laser.dat"],
     "ocean/helmholtz": ["dataset=drifters_synthetic"],
-    **{f"drifters/{name}": ["dataset.file=XY.csv"] for name in ("snapshot", "laser", "glad")},
+    **{
+        f"drifters/{name}": ["dataset.file=XY.csv"]
+        for name in ("snapshot", "laser", "glad", "glad_full")
+    },
 }
 # Together these take most of the minutes of this file.
 SLOW = {"inverse_pendulum", "inverse_lotka_volterra", "pendulum_accurate", "unknown_force"}
