@@ -42,6 +42,11 @@ def alive(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
+def own_cache(folder: Path) -> dict[str, str]:
+    """Keep compiled programs in a folder, also where other tests have switched that off."""
+    return {"PHYSS_CACHE": str(folder / "cache"), "PHYSS_COMPILATION_CACHE": "on"}
+
+
 def programs(cache: Path) -> set[str]:
     """Name the compiled programs that are kept."""
     return {path.name for path in cache.rglob("*-cache")}
@@ -118,7 +123,7 @@ def test_killed_worker_costs_its_own_job_only(elsewhere, tmp_path):
 
 def test_job_killed_while_it_compiles_is_made_up_for(tmp_path):
     """The other job finishes; resuming runs only the killed one, and compiles nothing anew."""
-    kept = {"PHYSS_CACHE": str(tmp_path / "cache")}
+    kept = own_cache(tmp_path)
     alike = "training.learning_rate=0.01,0.02"  # the same program
     jobs = (alike, *SMALL, "training.iterations=5", "hydra.sweep.dir=out")
     apart = ("launcher=joblib", "launcher.workers=2")
@@ -144,7 +149,7 @@ def test_job_killed_while_it_compiles_is_made_up_for(tmp_path):
 @pytest.mark.slow
 def test_twenty_jobs_compile_once_per_shape(tmp_path):
     """After one job of each shape, twenty jobs in fresh and old processes compile nothing."""
-    kept = {"PHYSS_CACHE": str(tmp_path / "cache")}
+    kept = own_cache(tmp_path)
     small = (*TINY, "training.iterations=5", "physics.collocation.count=8,12")
     rates = "training.learning_rate=" + ",".join(f"0.0{k}" for k in range(11, 21))
     for out, further in (
@@ -156,5 +161,6 @@ def test_twenty_jobs_compile_once_per_shape(tmp_path):
         assert process.returncode == 0, printed
         if out == "first":
             compiled = programs(tmp_path / "cache")
+            assert compiled
     assert "all 20 jobs finished" in printed
     assert programs(tmp_path / "cache") == compiled

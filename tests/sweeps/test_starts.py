@@ -16,7 +16,7 @@ def first_iteration(folder: Path, name: str) -> float:
     """Give the seconds from the start of a process to the first iteration that it logs."""
     began = time.time()
     # The tests' own flags compile faster, which is not what users see.
-    kept = {"PHYSS_CACHE": str(folder / "cache"), "XLA_FLAGS": ""}
+    kept = {"PHYSS_CACHE": str(folder / "cache"), "PHYSS_COMPILATION_CACHE": "on", "XLA_FLAGS": ""}
     process = start(folder, "run", *PENDULUM, "tracking=none", f"hydra.run.dir={name}", **kept)
     printed = process.communicate(timeout=300)
     assert process.returncode == 0, printed
