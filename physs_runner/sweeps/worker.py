@@ -92,6 +92,27 @@ def _written(path: Path) -> Iterator[None]:
         path.open("a", encoding="utf-8", buffering=1) as stream,
         contextlib.redirect_stdout(stream),
         contextlib.redirect_stderr(stream),
+        _absl_following(),
     ):
         yield
         sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def _absl_following() -> Iterator[None]:
+    """Let absl's log handler, which JAX brings along, write where standard error goes now.
+
+    Whenever logging is configured anew it closes the stream that it holds, unless that is
+    standard error at the moment: it would close the sweep's own while a job's is in its place.
+    """
+    absl = sys.modules.get("absl.logging")
+    if absl is None:
+        yield
+        return
+    handler = absl.get_absl_handler().python_handler
+    before = handler.stream
+    handler.setStream(sys.stderr)
+    try:
+        yield
+    finally:
+        handler.setStream(before)
